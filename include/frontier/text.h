@@ -1,0 +1,203 @@
+/* frontier/text.h: from files people have to rows of token ids, and back to text.
+ *
+ * Mental model. `data import` turns files into a data folder: corpus.json (what, from where, under which
+ * hashes), tokenizer.json (Hugging Face format) and token shards train-*.tok, valid-*.tok. A loader reads a
+ * folder and yields numbered rows of T+1 ids, the same rows on any number of threads. Every document byte of
+ * an evaluation set is scored exactly once. docs: one BOS id, then the ids of the text; no end marker.
+ *
+ *     fr_tokenizer *tokenizer;
+ *     fr_tokenizer_load(&tokenizer, "data/tokenizer.json", &error);
+ *     int32_t ids[64];
+ *     int64_t n = fr_tokenizer_encode(tokenizer, "Hello world", 11, ids, 64);
+ *     fr_tokenizer_free(tokenizer);
+ *
+ * Thread rule: a tokenizer is immutable after it is made and may be shared by any number of threads.
+ */
+#ifndef FRONTIER_TEXT_H
+#define FRONTIER_TEXT_H
+#include "frontier/base.h"
+
+/* ---- tokenizer ---------------------------------------------------------------------------------- */
+
+/* Byte-level BPE. Ids: merges ranks 0..n-1 (0..255 are the bytes), specials after. */
+typedef struct fr_tokenizer fr_tokenizer;
+
+typedef enum fr_byte_lengths {
+    FR_LENGTHS_RAW,    /* a token counts its raw bytes; specials count 0 */
+    FR_LENGTHS_DECODED /* older convention: decoded to a string with U+FFFD, re-encoded as UTF-8 */
+} fr_byte_lengths;
+
+/* Reads a Hugging Face tokenizer.json (byte-level BPE). Hostile input gives FR_BAD_DATA, never a crash. */
+fr_status fr_tokenizer_load(fr_tokenizer **out, const char *path, fr_error *error);
+/* The same from memory, for fuzzing; `origin` names it in errors. */
+fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin, fr_error *error);
+/* Reads a tiktoken rank file (base64 SPACE rank per line); pattern NULL = ours; specials may be empty. */
+fr_status fr_tokenizer_load_tiktoken(fr_tokenizer **out, const char *path, const char *pattern, const char *const *specials, int special_count, fr_error *error);
+/* Writes Hugging Face tokenizer.json: the same tokenizer gives the same bytes. */
+fr_status fr_tokenizer_save(const fr_tokenizer *tokenizer, const char *path, fr_error *error);
+void fr_tokenizer_free(fr_tokenizer *tokenizer);
+
+int32_t fr_tokenizer_vocab(const fr_tokenizer *tokenizer); /* ids are 0..vocab-1, specials included */
+int32_t fr_tokenizer_bos(const fr_tokenizer *tokenizer);
+/* Upper bound of ids for n bytes is n. Encodes text only: special strings are ordinary text. Returns the
+ * number of ids, written up to `capacity`; any byte string is legal; -1 when memory runs out. Rules: reference of
+ * tiktoken, lowest rank first, leftmost on ties. */
+int64_t fr_tokenizer_encode(const fr_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids, int64_t capacity);
+/* Appends the bytes of ids (specials as their text if `specials`, else nothing). Unknown ids: FR_BAD_DATA. */
+fr_status fr_tokenizer_decode(const fr_tokenizer *tokenizer, const int32_t *ids, int64_t count, bool specials, fr_buffer *out, fr_error *error);
+/* Bytes of one token (not NUL-terminated), owned by the tokenizer. */
+const char *fr_tokenizer_token(const fr_tokenizer *tokenizer, int32_t id, size_t *bytes);
+int32_t fr_tokenizer_special(const fr_tokenizer *tokenizer, const char *text); /* id or -1 */
+/* Writes vocab int32 byte lengths. */
+void fr_tokenizer_byte_lengths(const fr_tokenizer *tokenizer, fr_byte_lengths convention, int32_t *lengths);
+/* SHA-256 over merges, pattern and specials: names the tokenizer in receipts. */
+void fr_tokenizer_hash(const fr_tokenizer *tokenizer, char hex[65]);
+
+/* Training. Text is fed document by document, each cropped to `document_crop` characters; then finish() merges. */
+typedef struct fr_tokenizer_trainer fr_tokenizer_trainer;
+typedef struct fr_tokenizer_options {
+    int32_t vocab;          /* total ids, specials included */
+    const char *pattern;    /* NULL: the built-in split pattern */
+    int64_t document_crop;  /* characters; 0 = 10,000 */
+    int64_t max_characters; /* 0 = 2e9; the crossing document is included */
+    fr_pool *pool;          /* may be NULL; the result never depends on it */
+    const fr_progress *progress;
+} fr_tokenizer_options;
+fr_status fr_tokenizer_trainer_create(fr_tokenizer_trainer **out, const fr_tokenizer_options *options, fr_error *error);
+fr_status fr_tokenizer_trainer_feed(fr_tokenizer_trainer *trainer, const char *text, size_t bytes, fr_error *error);
+fr_status fr_tokenizer_trainer_finish(fr_tokenizer_trainer *trainer, fr_tokenizer **out, fr_error *error);
+void fr_tokenizer_trainer_free(fr_tokenizer_trainer *trainer);
+
+/* ---- import ------------------------------------------------------------------------------------- */
+
+typedef enum fr_split_kind { FR_SPLIT_FILE, FR_SPLIT_BLANK_LINES, FR_SPLIT_LINES, FR_SPLIT_BYTES } fr_split_kind;
+typedef struct fr_import_options {
+    const char *out_folder;
+    const char *const *paths;        /* files and folders: .txt .jsonl, either with .gz or .zst */
+    int path_count;
+    const char *const *valid_paths;  /* when given these are the validation set; training copies are dropped */
+    int valid_path_count;
+    int32_t vocab;                   /* 0 = 8192 */
+    const char *tokenizer_path;      /* reuse this tokenizer instead of training one */
+    double valid_fraction;           /* by hash of the document; 0 = choose: 5 % up to 10 MB of text */
+    fr_split_kind split;             /* how a .txt becomes documents */
+    int64_t split_bytes;             /* for FR_SPLIT_BYTES */
+    const char *text_field;          /* .jsonl key; NULL = "text" */
+    const char *licence;             /* recorded; may be NULL */
+    bool overwrite;                  /* otherwise an existing corpus.json is refused */
+    fr_pool *pool;
+    const fr_progress *progress;
+} fr_import_options;
+
+/* Everything that was not taken as it stood is counted here and, for the first 20 of each kind, named. */
+typedef enum fr_import_kind {
+    FR_IMPORT_DUPLICATE_TRAIN, FR_IMPORT_DUPLICATE_VALID, FR_IMPORT_IN_BOTH, /* dropped */
+    FR_IMPORT_EMPTY, FR_IMPORT_BAD_JSON, FR_IMPORT_NO_TEXT, FR_IMPORT_NULL_TEXT, FR_IMPORT_TRUNCATED, /* dropped */
+    FR_IMPORT_DUPLICATE_KEY, FR_IMPORT_INVALID_UTF8, FR_IMPORT_BOM, FR_IMPORT_NUL, FR_IMPORT_CRLF, /* kept */
+    FR_IMPORT_UNKNOWN_FILE, /* skipped */
+    FR_IMPORT_KINDS
+} fr_import_kind;
+typedef struct fr_import_summary {
+    int64_t documents, bytes, tokens, dropped; /* kept documents of both splits; dropped of all kinds */
+    int64_t train_documents, train_bytes, train_tokens;
+    int64_t valid_documents, valid_bytes, valid_tokens;
+    int64_t counts[FR_IMPORT_KINDS];
+    int note_count;
+    struct { fr_import_kind kind; char where[256]; } notes[20 * FR_IMPORT_KINDS]; /* "path:line" */
+    double seconds;
+} fr_import_summary;
+const char *fr_import_kind_name(fr_import_kind kind);  /* "duplicate-train", ... */
+const char *fr_import_kind_text(fr_import_kind kind);  /* "the same document again in training text, dropped" */
+fr_status fr_import(const fr_import_options *options, fr_import_summary *summary, fr_error *error);
+
+/* ---- corpus: an opened data folder ---------------------------------------------------------------- */
+
+typedef enum fr_corpus_split { FR_TRAIN, FR_VALID } fr_corpus_split;
+typedef struct fr_corpus fr_corpus;
+/* Opens and verifies headers and counts of every shard; `verify` also the checksums of their content. */
+fr_status fr_corpus_open(fr_corpus **out, const char *folder, bool verify, fr_error *error);
+void fr_corpus_free(fr_corpus *corpus);
+const fr_tokenizer *fr_corpus_tokenizer(const fr_corpus *corpus);
+const char *fr_corpus_hash(const fr_corpus *corpus);            /* SHA-256 of corpus.json: names the data */
+const char *fr_corpus_folder(const fr_corpus *corpus);
+int64_t fr_corpus_documents(const fr_corpus *corpus, fr_corpus_split split);
+int64_t fr_corpus_tokens(const fr_corpus *corpus, fr_corpus_split split); /* BOS included */
+int64_t fr_corpus_bytes(const fr_corpus *corpus, fr_corpus_split split);  /* raw document bytes */
+double fr_corpus_floor_bpb(const fr_corpus *corpus);            /* built-in world: known floor; else NaN */
+/* Copies document `index`'s ids, BOS first; returns the count (written up to capacity). */
+int64_t fr_corpus_document(const fr_corpus *corpus, fr_corpus_split split, int64_t index, int32_t *ids, int64_t capacity);
+
+/* Evaluation sets by name: "valid" = whole validation split; "valid-2M" style names = a prefix of whole
+ * documents reaching that many tokens; both listed in corpus.json with documents, bytes and text hash. */
+typedef struct fr_eval_set {
+    char name[64];
+    int64_t documents, bytes, tokens;
+    char text_sha256[65];
+} fr_eval_set;
+fr_status fr_corpus_eval_set(const fr_corpus *corpus, const char *name, fr_eval_set *set, fr_error *error); /* NULL name: "valid" */
+
+/* Shards are written through this (import and world use it). Header: magic, version, id width, counts, checksum;
+ * then ids little-endian uint16 (vocab <= 65536) or uint32, then the document index. */
+typedef struct fr_corpus_writer fr_corpus_writer;
+fr_status fr_corpus_writer_create(fr_corpus_writer **out, const char *folder, const fr_tokenizer *tokenizer, fr_error *error);
+fr_status fr_corpus_writer_document(fr_corpus_writer *writer, fr_corpus_split split, const char *text, size_t bytes, fr_error *error);
+/* `details` is a JSON object text merged into corpus.json (sources, licence, floor_bpb, ...); may be NULL. */
+fr_status fr_corpus_writer_finish(fr_corpus_writer *writer, const char *details, fr_error *error);
+void fr_corpus_writer_free(fr_corpus_writer *writer); /* abandons what was not finished */
+
+/* ---- loader --------------------------------------------------------------------------------------- */
+
+typedef enum fr_packing {
+    FR_PACK_BEST_FIT, /* BOS-aligned best fit with a buffer of documents (baseline.md 4.3) */
+    FR_PACK_STREAM    /* documents joined by BOS, cut into rows of T+1 ids with stride T: the evaluator's layout */
+} fr_packing;
+typedef struct fr_loader_options {
+    fr_corpus_split split;
+    fr_packing packing;
+    int64_t context;      /* T; a row has T+1 ids */
+    int64_t buffer;       /* best fit: documents held when choosing; 0 = 512 */
+    int64_t pool_rows;    /* > 1: rows pass through a seeded shuffle pool of this size */
+    bool mask_bos_target; /* targets that are BOS become -1 */
+    uint64_t seed;        /* for the pool */
+    bool once;            /* stop after one epoch (evaluation) instead of starting over */
+    bool prefetch;        /* a background thread packs ahead; the rows are the same */
+} fr_loader_options;
+typedef struct fr_loader fr_loader;
+fr_status fr_loader_create(fr_loader **out, const fr_corpus *corpus, const fr_loader_options *options, fr_error *error);
+/* Fills `rows` rows: inputs and targets, each rows x T int32 (targets -1 = ignore). Rows are numbered globally from
+ * 0; this call delivers the next ones. *got < rows only when `once` and the end is reached: then the
+ * last row is padded with BOS inputs and ignored targets. */
+fr_status fr_loader_next(fr_loader *loader, int64_t rows, int32_t *inputs, int32_t *targets, int64_t *got, fr_error *error);
+int64_t fr_loader_row(const fr_loader *loader);     /* number of the next row */
+int64_t fr_loader_epoch(const fr_loader *loader);   /* epoch of the next row, from 0 */
+double fr_loader_epochs(const fr_loader *loader);   /* fraction of the corpus's tokens consumed so far */
+/* Tokens one epoch yields through this packing, estimated by packing a sample without side effects. */
+int64_t fr_loader_epoch_tokens(const fr_loader *loader);
+/* Exact state for resume: a JSON text in the arena; restore makes the following rows identical. */
+fr_status fr_loader_save(const fr_loader *loader, fr_arena *arena, char **json, fr_error *error);
+fr_status fr_loader_restore(fr_loader *loader, const char *json, fr_error *error);
+void fr_loader_free(fr_loader *loader);
+
+/* ---- the built-in world --------------------------------------------------------------------------- */
+
+typedef struct fr_world_options {
+    const char *out_folder;
+    uint64_t seed;       /* the world: its people, places, facts, words */
+    uint64_t docs_seed;  /* the documents: which of the world's sentences are said */
+    int64_t bytes;       /* training text, about; validation adds 5 % or at most 2 MB more */
+    int32_t vocab;       /* 0 = 2048 */
+    bool overwrite;
+    fr_pool *pool;
+    const fr_progress *progress;
+} fr_world_options;
+typedef struct fr_world_summary {
+    int64_t documents, bytes, tokens, word_types, patterns;
+    double floor_bpb; /* bits of the choices given the world's facts, per validation byte; exact */
+} fr_world_summary;
+fr_status fr_world_generate(const fr_world_options *options, fr_world_summary *summary, fr_error *error);
+/* Document `index` of a split, appended to out; `bits` (may be NULL) gets the information of its choices. */
+fr_status fr_world_document(uint64_t seed, uint64_t docs_seed, fr_corpus_split split, int64_t index, fr_buffer *out, double *bits, fr_error *error);
+/* Parses a document of this world and recovers every choice; appends a readable account and the bits. */
+fr_status fr_world_explain(uint64_t seed, const char *text, size_t bytes, fr_buffer *out, double *bits, fr_error *error);
+
+#endif
