@@ -1,0 +1,272 @@
+/* frontier/graph.h: a model as a static tensor graph; plans that run it.
+ *
+ * Mental model. Model code declares parameters and applies operators; that builds a graph, once. Every
+ * tensor is a matrix: `rows x columns`, where rows is a number or FR_TOKENS, meaning "one row per token",
+ * and columns is the width. A head-split activation is still tokens x (heads * head_dim). A plan fixes how
+ * many sequences of which length go through (rows x T tokens), in which numerics, and whether gradients are wanted; it
+ * extends the graph by autograd, lays out one arena and binds a kernel to every step. Running a plan
+ * allocates nothing. One graph has many readers: plans, the cost model, exporters.
+ *
+ *     fr_graph *g = fr_graph_create(&error);
+ *     fr_tensor *ids = fr_input_ids(g, "tokens"), *targets = fr_input_ids(g, "targets");
+ *     fr_tensor *table = fr_parameter(g, "wte", 256, 64, fr_init_normal(0.8), "embedding");
+ *     fr_tensor *head = fr_parameter(g, "head", 256, 64, fr_init_normal(0.001), "head");
+ *     fr_tensor *x = fr_rms_norm(g, fr_embed(g, table, ids), (fr_norm_options){0});
+ *     fr_head_loss(g, x, head, targets, (fr_head_options){.vocab = 256, .softcap = 15});
+ *     if (fr_graph_check(g, &error) != FR_OK) ...   // the first mistake made while building
+ *
+ * Building never fails half-way: after a mistake the operators return a dead tensor and fr_graph_check names
+ * the first mistake, so model code reads like a page of mathematics.
+ *
+ * Numbers. In FR_NUMERICS_BF16 the residual stream and statistics are fp32, inputs of matrix products and
+ * saved activations are bf16; in FR_NUMERICS_F32 everything is fp32; in FR_NUMERICS_F64 everything is
+ * double (gradient checks). Parameters are fp32 masters (double in F64).
+ */
+#ifndef FRONTIER_GRAPH_H
+#define FRONTIER_GRAPH_H
+#include "frontier/base.h"
+
+typedef struct fr_graph fr_graph;
+typedef struct fr_node fr_node;
+typedef struct fr_tensor fr_tensor;
+typedef struct fr_plan fr_plan;
+
+#define FR_TOKENS (-1)
+#define FR_MAX_INPUTS 8
+#define FR_MAX_OUTPUTS 3
+
+typedef enum fr_dtype { FR_F32, FR_BF16, FR_F64, FR_I32 } fr_dtype;
+typedef enum fr_numerics { FR_NUMERICS_F32, FR_NUMERICS_BF16, FR_NUMERICS_F64 } fr_numerics;
+size_t fr_dtype_bytes(fr_dtype dtype);
+const char *fr_dtype_name(fr_dtype dtype);
+
+/* What a tensor is for; with the plan's numerics this decides its dtype. */
+typedef enum fr_kind {
+    FR_KIND_IDS,        /* int32 token ids */
+    FR_KIND_PARAMETER,  /* fp32 master */
+    FR_KIND_STREAM,     /* residual stream: fp32 in bf16 numerics unless the plan says otherwise */
+    FR_KIND_ACTIVATION, /* input of a matrix product or saved: bf16 in bf16 numerics */
+    FR_KIND_STATISTIC   /* losses, log-sum-exps, run-time scalars: fp32 in bf16 numerics */
+} fr_kind;
+
+struct fr_tensor {
+    const char *name;     /* inputs and parameters always have one; others "op:3" */
+    int id;               /* index in the graph */
+    fr_kind kind;
+    int64_t rows, columns;
+    fr_node *producer;    /* NULL for inputs and parameters */
+    int output_index;     /* which output of the producer */
+    int parameter;        /* index among parameters, or -1 */
+};
+
+/* ---- building ----------------------------------------------------------------------------------- */
+
+fr_graph *fr_graph_create(fr_error *error); /* NULL when memory is out */
+void fr_graph_free(fr_graph *graph);
+fr_status fr_graph_check(const fr_graph *graph, fr_error *error); /* the first building mistake, if any */
+fr_arena *fr_graph_arena(fr_graph *graph);  /* for attributes of own operators: lives as long as the graph */
+
+fr_tensor *fr_input_ids(fr_graph *graph, const char *name);    /* tokens x 1, int32 */
+fr_tensor *fr_input_scalar(fr_graph *graph, const char *name); /* 1 x 1, given at run time (fading weights) */
+
+typedef struct fr_init {
+    enum { FR_INIT_CONSTANT, FR_INIT_NORMAL, FR_INIT_UNIFORM } kind;
+    double a, b; /* constant a; N(0, a); U(a, b) */
+} fr_init;
+fr_init fr_init_constant(double value);
+fr_init fr_init_normal(double deviation);
+fr_init fr_init_uniform(double low, double high);
+
+/* A trained matrix. `group` names the optimizer group ("matrix", "embedding", "head", "scalar", ...). */
+fr_tensor *fr_parameter(fr_graph *graph, const char *name, int64_t rows, int64_t columns, fr_init init, const char *group);
+/* Gives a tensor a name that outputs, traces and messages use. Returns it. */
+fr_tensor *fr_name(fr_graph *graph, fr_tensor *tensor, const char *name);
+
+typedef struct fr_norm_options {
+    double eps;        /* 0 = 1.1920929e-07, the fp32 machine epsilon, in fp32 statistics */
+    fr_tensor *gain;   /* optional 1 x columns */
+    fr_tensor *bias;   /* layer norm only, optional */
+    bool stream;       /* the output joins the residual stream instead of feeding a product */
+} fr_norm_options;
+typedef struct fr_rotary_options {
+    int heads;         /* columns = heads * head_dim, head_dim even */
+    double base;       /* e.g. 100000 */
+    bool interleaved;  /* pairs (2m, 2m+1) rotated by +angle as Llama; false: (m, m + d/2) by -angle as nanochat */
+    bool norm;         /* afterwards y = gain * rms(y) per head (QK norm; norm AFTER rotation) */
+    double eps, gain;  /* eps 0 = default; gain 0 = 1 */
+} fr_rotary_options;
+typedef struct fr_attention_options {
+    int heads, kv_heads; /* heads a multiple of kv_heads */
+    int64_t window;      /* query i sees keys j with 0 <= i-j <= window; <= 0: all before it */
+    double scale;        /* 0 = 1/sqrt(head_dim) */
+} fr_attention_options;
+typedef struct fr_head_options {
+    int64_t vocab;       /* logits beyond it (padding rows of the table) do not exist */
+    double softcap;      /* z = c tanh(logit / c); 0 = off */
+} fr_head_options;
+
+fr_tensor *fr_embed(fr_graph *g, fr_tensor *table, fr_tensor *ids);           /* tokens x C, stream */
+fr_tensor *fr_embed_positions(fr_graph *g, fr_tensor *x, fr_tensor *table);   /* x + table[position], stream */
+fr_tensor *fr_rms_norm(fr_graph *g, fr_tensor *x, fr_norm_options options);
+fr_tensor *fr_layer_norm(fr_graph *g, fr_tensor *x, fr_norm_options options);
+fr_tensor *fr_linear(fr_graph *g, fr_tensor *x, fr_tensor *weight);           /* x W^T; weight out x in; activation */
+fr_tensor *fr_rotary(fr_graph *g, fr_tensor *x, fr_rotary_options options);
+fr_tensor *fr_attention(fr_graph *g, fr_tensor *q, fr_tensor *k, fr_tensor *v, fr_attention_options options);
+fr_tensor *fr_relu_squared(fr_graph *g, fr_tensor *x);
+fr_tensor *fr_gelu(fr_graph *g, fr_tensor *x);                                /* tanh form */
+fr_tensor *fr_swiglu(fr_graph *g, fr_tensor *gate, fr_tensor *up);            /* silu(gate) * up */
+fr_tensor *fr_add(fr_graph *g, fr_tensor *x, fr_tensor *y);                   /* stream */
+fr_tensor *fr_blend(fr_graph *g, fr_tensor *a, fr_tensor *x, fr_tensor *b, fr_tensor *y); /* a x + b y, a and b 1 x 1; stream */
+fr_tensor *fr_add_scaled(fr_graph *g, fr_tensor *x, double sign, fr_tensor *scale, fr_tensor *y); /* x + sign * scale * y; stream */
+/* x_t + lambda sigmoid(<gate, x_t[0:gate.columns]>) x_{t-1}; the first position of a row is unchanged. */
+fr_tensor *fr_smear(fr_graph *g, fr_tensor *x, fr_tensor *gate, fr_tensor *lambda);
+/* v + range * sigmoid(gate h[0:gate.columns]) * e per kv head; gate is kv_heads x channels. */
+fr_tensor *fr_value_gate(fr_graph *g, fr_tensor *v, fr_tensor *e, fr_tensor *h, fr_tensor *gate, double range);
+/* Logits of x (tokens x C) against head (V' x C): tokens x vocab, fp32. The output is named "logits". */
+fr_tensor *fr_head_logits(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_head_options options);
+/* Cross-entropy. Returns nats per token (tokens x 1, 0 where target is -1), named "nats"; a second output named
+ * "loss" is 1 x 1: loss_scale * sum of nats, where loss_scale is the run-time scalar of that name (declared here).
+ * In a training plan the forward pass also makes the gradients of x and head, chunk by chunk, so the logits
+ * exist once and never whole. */
+fr_tensor *fr_head_loss(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_tensor *targets, fr_head_options options);
+
+/* ---- reading a graph ------------------------------------------------------------------------------ */
+
+int fr_graph_nodes(const fr_graph *graph);
+const fr_node *fr_graph_node(const fr_graph *graph, int index); /* in topological (= building) order */
+fr_tensor *fr_graph_find(const fr_graph *graph, const char *name); /* NULL if there is none */
+
+typedef struct fr_parameter_info {
+    const char *name, *group;
+    int64_t rows, columns;
+    int64_t offset; /* in elements, into one flat vector of all parameters; a multiple of 16 */
+    fr_init init;
+    fr_tensor *tensor;
+} fr_parameter_info;
+int fr_graph_parameters(const fr_graph *graph);
+const fr_parameter_info *fr_graph_parameter(const fr_graph *graph, int index);
+int64_t fr_graph_parameter_elements(const fr_graph *graph); /* sum of rows * columns: "params" */
+int64_t fr_graph_flat_elements(const fr_graph *graph);      /* length of the flat vector, gaps included */
+/* Fills a flat vector from the init of each parameter; depends on (seed, parameter name, element) only. */
+void fr_graph_initialize(const fr_graph *graph, uint64_t seed, fr_pool *pool, float *flat);
+
+/* ---- operators ------------------------------------------------------------------------------------ */
+
+typedef enum fr_pass { FR_FORWARD, FR_BACKWARD } fr_pass;
+/* The batch a plan is for: `rows` sequences of T tokens; N = rows * T. Row r occupies tokens r*T .. r*T+T-1. */
+typedef struct fr_extent {
+    int64_t rows, T;
+} fr_extent;
+
+/* What a kernel sees. Forward: in, out. Backward: in and out as saved, grad_out (NULL: zero), grad_in (NULL:
+ * not wanted) with accumulate[i]: add to it, else overwrite it. Matrices are dense row-major; dtype of each is in
+ * in_dtype / out_dtype; a gradient has the dtype of its tensor, except a parameter's: fp32 (double in F64). */
+typedef struct fr_call {
+    const fr_node *node;
+    fr_extent extent;
+    int64_t tokens;                      /* extent.rows * extent.T */
+    const void *in[FR_MAX_INPUTS];
+    void *out[FR_MAX_OUTPUTS];
+    const void *grad_out[FR_MAX_OUTPUTS];
+    void *grad_in[FR_MAX_INPUTS];
+    bool accumulate[FR_MAX_INPUTS];
+    fr_dtype in_dtype[FR_MAX_INPUTS], out_dtype[FR_MAX_OUTPUTS];
+    const void *prepared[FR_MAX_INPUTS]; /* cast or packed copy of a parameter, see cpu.h; NULL: use in[] */
+    void *scratch;                       /* as many bytes as the kernel's `scratch` asked for, 64-byte aligned */
+    fr_pool *pool;                       /* threads to split one operator over; NULL: this thread alone */
+} fr_call;
+
+typedef struct fr_kernel {
+    const char *op;    /* operator name */
+    fr_pass pass;
+    const char *name;  /* "rms_norm_forward_avx512"; recorded in run.json */
+    void (*run)(const fr_call *call);
+    /* bytes of scratch; NULL = 0. `dtypes` as in fr_call are filled in, pointers are not. */
+    size_t (*scratch)(const fr_call *call);
+    /* NULL: handles every float dtype combination; else says if it can do this call */
+    bool (*accepts)(const fr_call *call);
+} fr_kernel;
+
+/* An operator. Own operators are declared the same way (examples/). */
+typedef struct fr_op {
+    const char *name;
+    int min_inputs, max_inputs, outputs;
+    /* Checks shapes and sets kind, rows, columns of node->out[]. */
+    fr_status (*infer)(fr_node *node, fr_error *error);
+    /* Bit i: input i / output i must still be there in the backward pass. */
+    unsigned keeps_inputs, keeps_outputs;
+    /* Bit i: input i has no gradient (ids, targets). */
+    unsigned no_gradient;
+    bool backward_in_forward; /* gradients of inputs are made by the forward kernel (head and loss) */
+    double (*flops)(const fr_node *node, fr_extent extent, fr_pass pass); /* causal work actually needed; NULL = 0 */
+    double (*flops_full)(const fr_node *node, fr_extent extent, fr_pass pass); /* convention of baseline.md 1.6; NULL = flops */
+    /* Reference kernels, plain C, every float dtype, arithmetic in double. */
+    fr_kernel reference[2]; /* [FR_FORWARD], [FR_BACKWARD] */
+} fr_op;
+
+struct fr_node {
+    const fr_op *op;
+    int index;
+    int inputs, outputs;
+    fr_tensor *in[FR_MAX_INPUTS]; /* optional inputs may be NULL */
+    fr_tensor *out[FR_MAX_OUTPUTS];
+    const void *attributes;       /* the operator's options struct, in the graph's arena */
+};
+/* Applies an operator; attributes are copied. Returns output 0 (others through producer->out[]). */
+fr_tensor *fr_apply(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count, const void *attributes, size_t attribute_bytes);
+const fr_op *const *fr_ops(int *count); /* the built-in operators */
+
+/* Row access for reference kernels and tests: any float dtype to and from double. */
+void fr_load_doubles(const void *data, fr_dtype dtype, int64_t start, int64_t count, double *out);
+void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, const double *values, bool accumulate);
+float fr_bf16_to_f32(uint16_t value);
+uint16_t fr_f32_to_bf16(float value); /* round to nearest even; NaN stays NaN */
+
+/* ---- plans ---------------------------------------------------------------------------------------- */
+
+typedef struct fr_kernel_table { /* later entries win; the reference is always the last resort when allowed */
+    const fr_kernel *const *kernels;
+    int count;
+    bool reference_only;      /* force the reference (tests, FRONTIER_KERNELS=ref) */
+    bool forbid_fallback;     /* an operator without a fast kernel is an error, not a silent reference */
+} fr_kernel_table;
+
+typedef struct fr_plan_options {
+    fr_extent extent;
+    fr_numerics numerics;
+    bool residual_bf16;              /* stream in bf16 too */
+    bool train;                      /* gradients of every parameter from "loss" */
+    const char *const *outputs;      /* names of tensors to keep: "nats", "logits", "loss"; others are pruned */
+    int output_count;
+    const fr_kernel_table *kernels;  /* NULL: reference */
+} fr_plan_options;
+/* The graph must outlive the plan. Fails early with the bytes needed when sizes overflow. */
+fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_options *options, fr_error *error);
+void fr_plan_free(fr_plan *plan);
+size_t fr_plan_arena_bytes(const fr_plan *plan);  /* 64-byte aligned memory the caller gives to run; plans may share one */
+double fr_plan_flops(const fr_plan *plan, bool full); /* of one run; `full`: baseline.md 1.6 convention, 6M + 12Hdw */
+fr_extent fr_plan_extent(const fr_plan *plan);
+/* Visits (operator, pass, kernel name) of every step, in order. */
+void fr_plan_visit(const fr_plan *plan, void (*visit)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel), void *context);
+
+typedef struct fr_binding { const char *name; const void *data; } fr_binding;
+typedef struct fr_run_args {
+    void *arena;
+    const void *parameters;            /* flat, fp32 (double in F64) */
+    const void *const *prepared;       /* per parameter index: cast or packed copies (cpu.h); NULL: none */
+    void *gradients;                   /* flat, same layout; NULL unless training */
+    bool accumulate_gradients;         /* add to gradients; false overwrites every parameter gradient */
+    const fr_binding *inputs;          /* "tokens", "targets" (int32 N), "loss_scale" (float; double in F64) ... */
+    int input_count;
+    fr_pool *pool;                     /* split operators over these threads; NULL: this thread alone */
+    void (*timed)(void *context, const fr_node *node, fr_pass pass, int64_t ns); /* profiler hook; NULL: off */
+    void *timed_context;
+} fr_run_args;
+/* Thread-safe on one plan with different arenas. Splitting over a pool never changes a bit of the result. */
+fr_status fr_plan_run(const fr_plan *plan, const fr_run_args *args, fr_error *error);
+/* Where an output requested at creation lies after a run (valid until the arena is reused). */
+const void *fr_plan_output(const fr_plan *plan, const void *arena, const char *name, fr_dtype *dtype);
+/* Names the first tensor that holds NaN or Inf, re-running the plan step by step; NULL if none. */
+fr_status fr_plan_find_nonfinite(const fr_plan *plan, const fr_run_args *args, const char **tensor, fr_error *error);
+
+#endif
