@@ -1,0 +1,177 @@
+/* frontier/model.h: the GPT family from a recipe; checkpoints; decoding.
+ *
+ * Mental model. A recipe is every choice of a run, resolved: sections [model] [optim] [schedule] [data]
+ * [clock]. fr_model_build turns its [model] section into a graph with the names of nanochat's tensors, so
+ * checkpoints travel. A run folder holds model.safetensors + recipe.toml + tokenizer.json: with those three
+ * anything that was trained can be scored, sampled and resumed.
+ *
+ *     fr_recipe recipe;
+ *     fr_recipe_load(&recipe, "recipes/baseline.toml", &error);
+ *     fr_graph *graph = fr_graph_create(&error);
+ *     fr_model_build(graph, &recipe, 8192, &error);
+ *     printf("%lld parameters\n", (long long)fr_graph_parameter_elements(graph));
+ */
+#ifndef FRONTIER_MODEL_H
+#define FRONTIER_MODEL_H
+#include "frontier/cpu.h"
+#include "frontier/graph.h"
+#include "frontier/text.h"
+
+/* ---- recipe --------------------------------------------------------------------------------------- */
+
+/* One field per TOML key of the same name; defaults are the kit baseline (baseline.md 10). */
+typedef struct fr_recipe {
+    struct {
+        int64_t depth;            /* blocks */
+        int64_t width;            /* 0: ceil(depth * aspect / head_dim) * head_dim */
+        int64_t aspect, head_dim; /* 64, 128 */
+        int64_t kv_heads;         /* 0: as many as heads; heads = width / head_dim */
+        int64_t context;          /* T */
+        char windows[64];         /* pattern of L and S tiled over layers, last layer forced to L: "L", "SSSL" */
+        int64_t short_window;     /* S: 0 = 128 * ceil(ceil(T/4)/128) */
+        double mlp_ratio;         /* 4 */
+        char activation[64];      /* relu2 | gelu */
+        char norm[64];            /* rms | layer */
+        char position[64];        /* rotary | learned | none */
+        double rope_base;
+        bool qk_norm;
+        double qk_gain;           /* 1 in the kit, 1.2 in nanochat */
+        double softcap;           /* 15; 0 = off */
+        bool tied;                /* head = embedding table */
+        bool resid_scalars;       /* per block r (init resid_first..resid_last over depth) */
+        double resid_first, resid_last;
+        bool x0_scalars;          /* per block z (init x0_first..x0_last) */
+        double x0_first, x0_last;
+        bool value_embeddings;    /* on layers i with i mod 2 == (depth-1) mod 2 */
+        int64_t value_gate_channels; /* 12 */
+        double value_gate_range;  /* 3 */
+        bool smear, backout;
+        int64_t smear_channels;   /* 24 */
+        double backout_init;      /* 0.2 */
+        double embedding_std, head_std, fc_init; /* 0.8, 0.001, 0.4 (times sqrt(3/C)) */
+        char numerics[64];        /* auto | fp32 | bf16; auto = bf16 where the CPU multiplies bf16 */
+        char residual[64];        /* fp32 | bf16 */
+    } model;
+    struct {
+        char kind[64];            /* muon | adamw (everything) */
+        int64_t batch_tokens;     /* per step, at the end of the batch phases */
+        int64_t shards;           /* gradient shards S per step, 8 */
+        int64_t micro_rows;       /* rows per micro-batch of a shard; 0 = choose */
+        double matrix_lr, matrix_decay, matrix_beta2; /* 0.02, 0.2, 0.9 */
+        double momentum_start, momentum, momentum_end; /* 0.85 -> 0.95 over momentum_steps; momentum_end 0 = stay */
+        int64_t momentum_steps;   /* 300 */
+        bool muon_equalize, muon_plus; /* MuonEq, Muon+ of nanochat HEAD */
+        double embedding_lr, embedding_beta1, embedding_beta2, embedding_decay; /* 0.3, 0.8, 0.995, 0.001 */
+        double head_lr, head_beta1, head_beta2, head_decay;                     /* 0.006, 0.8, 0.96, 0.01 */
+        double value_lr, value_beta1, value_beta2, value_decay;                 /* 0.15, 0.8, 0.995, 0.01 */
+        double scalar_lr, scalar_beta1, scalar_beta2, scalar_decay;             /* 0.2, 0.9, 0.95, 0 */
+        double resid_lr_factor;   /* 1 in the kit, 0.01 in nanochat */
+        double adamw_lr, adamw_beta1, adamw_beta2, adamw_decay; /* matrices when kind = adamw */
+        double eps;               /* 1e-10 */
+        double clip;              /* global gradient norm; 0 = off */
+        bool width_scale;         /* embedding and head lr times (C/768)^-0.5 */
+        int64_t reference_batch;  /* > 0: all lr times sqrt(batch_tokens / reference_batch) (2.5) */
+    } optim;
+    struct {
+        double warm, cool, floor; /* fractions of progress; lr multiplier at the end */
+        char decay[64];           /* constant | linear | cosine: matrix decay over progress */
+        fr_config_reals batch_phases; /* pairs p, fraction: from progress p on use fraction of batch_tokens */
+        bool by_step;             /* progress = step / max_steps even when a time budget exists */
+    } schedule;
+    struct {
+        char packing[64];         /* best-fit | stream */
+        int64_t buffer;           /* 512 */
+        int64_t pool_rows;
+        bool mask_bos_target;
+        char byte_lengths[64];    /* raw | decoded */
+    } data;
+    struct {
+        int64_t max_steps;        /* 0 = the budget decides */
+        int64_t checkpoint_every; /* steps; 0 = only at the end and on a signal */
+        int64_t eval_every;       /* steps; charged */
+        int64_t eval_tokens;      /* for the periodic evaluation */
+    } clock;
+} fr_recipe;
+
+const fr_config_key *fr_recipe_keys(int *count);        /* the table behind parsing, help and docs */
+fr_status fr_recipe_defaults(fr_recipe *recipe, fr_error *error);
+fr_status fr_recipe_load(fr_recipe *recipe, const char *path, fr_error *error);
+fr_status fr_recipe_set(fr_recipe *recipe, const char *assignment, fr_error *error); /* "model.depth=6" */
+fr_status fr_recipe_check(const fr_recipe *recipe, fr_error *error); /* values that cannot go together, named */
+void fr_recipe_write(const fr_recipe *recipe, fr_buffer *out);
+int64_t fr_recipe_width(const fr_recipe *recipe);
+int64_t fr_recipe_heads(const fr_recipe *recipe);
+int64_t fr_recipe_window(const fr_recipe *recipe, int64_t layer); /* keys to the left of the query */
+
+/* ---- model ---------------------------------------------------------------------------------------- */
+
+/* Builds the model: inputs "tokens", "targets", scalar "loss_scale"; outputs "nats", "loss", "logits".
+ * Groups: "embedding", "head", "matrix", "value", "scalar", "resid", "x0". The vocabulary is padded to 64 rows. */
+fr_status fr_model_build(fr_graph *graph, const fr_recipe *recipe, int64_t vocab, fr_error *error);
+
+typedef struct fr_model_size {
+    int64_t params, matmul_params, value_params, scalars;
+    double flops_per_token;        /* forward + backward, baseline.md 1.6 (full attention) */
+    double flops_per_token_causal;
+} fr_model_size;
+fr_status fr_model_measure(const fr_recipe *recipe, int64_t vocab, fr_model_size *size, fr_error *error);
+
+/* ---- checkpoints ---------------------------------------------------------------------------------- */
+
+/* safetensors, one file per role. Metadata carries format version and a checksum of the data, verified on read;
+ * truncated, altered, overlapping, oversized files are named errors. */
+typedef struct fr_tensor_file fr_tensor_file;
+typedef struct fr_tensor_entry {
+    const char *name;
+    fr_dtype dtype;
+    int dims;
+    int64_t shape[4];
+    const void *data;
+} fr_tensor_entry;
+fr_status fr_tensor_file_write(const char *path, const fr_tensor_entry *entries, int count, const char *const *metadata_pairs, int pair_count, fr_error *error);
+fr_status fr_tensor_file_open(fr_tensor_file **out, const char *path, fr_error *error);
+fr_status fr_tensor_file_parse(fr_tensor_file **out, const void *bytes, size_t count, const char *origin, fr_error *error); /* for fuzzing */
+int fr_tensor_file_count(const fr_tensor_file *file);
+const fr_tensor_entry *fr_tensor_file_entry(const fr_tensor_file *file, int index);
+const fr_tensor_entry *fr_tensor_file_find(const fr_tensor_file *file, const char *name);
+const char *fr_tensor_file_metadata(const fr_tensor_file *file, const char *key);
+void fr_tensor_file_close(fr_tensor_file *file);
+
+fr_status fr_model_save(const fr_graph *graph, const float *parameters, const char *path, fr_error *error);
+fr_status fr_model_load(const fr_graph *graph, float *parameters, const char *path, fr_error *error); /* names and shapes must match exactly */
+
+/* ---- a loaded model --------------------------------------------------------------------------------- */
+
+/* Weights, graph and plans of a run, ready to score. Library models run here; a run made by a submission's own
+ * program answers through its program (submission.h). */
+typedef struct fr_scorer fr_scorer;
+typedef struct fr_scorer_options {
+    int threads;              /* <= 0: all */
+    const char *numerics;     /* NULL: the recipe's; "fp32", "bf16" */
+} fr_scorer_options;
+fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_scorer_options *options, fr_error *error);
+/* From memory: used by the trainer for periodic evaluation. Borrowed graph and parameters. */
+fr_status fr_scorer_create(fr_scorer **out, const fr_graph *graph, const fr_recipe *recipe, const float *parameters, fr_pool *pool, fr_error *error);
+const fr_recipe *fr_scorer_recipe(const fr_scorer *scorer);
+const fr_tokenizer *fr_scorer_tokenizer(const fr_scorer *scorer); /* NULL for created ones */
+const char *fr_scorer_run(const fr_scorer *scorer);
+/* nats[i] of every target (0 where ignored). Bit-identical whatever rows a call has and however many threads. */
+fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error);
+/* Logits of positions `first`..T-1 of one row: (T - first) x vocab fp32. */
+fr_status fr_scorer_logits(fr_scorer *scorer, int64_t T, const int32_t *inputs, int64_t first, float *logits, fr_error *error);
+int64_t fr_scorer_vocab(const fr_scorer *scorer);
+void fr_scorer_free(fr_scorer *scorer);
+
+typedef struct fr_sample_options {
+    int64_t tokens;       /* at most */
+    double temperature;   /* 0 = greedy */
+    int64_t top_k;        /* 0 = off */
+    double top_p;         /* 0 or 1 = off */
+    uint64_t seed;
+    bool stop_at_bos;     /* a document's end */
+} fr_sample_options;
+/* Continues `prompt` (BOS in front); each new token's bytes are handed to `emit` as they come. */
+fr_status fr_sample(fr_scorer *scorer, const char *prompt, const fr_sample_options *options,
+                    bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error);
+
+#endif
