@@ -103,14 +103,25 @@ typedef struct fr_attention_options {
 typedef struct fr_head_options {
     int64_t vocab;       /* logits beyond it (padding rows of the table) do not exist */
     double softcap;      /* z = c tanh(logit / c); 0 = off */
+    double weight;       /* head loss only: multiplies loss_scale; 0 = 1 */
 } fr_head_options;
+typedef struct fr_add_scaled_options {
+    double sign;
+} fr_add_scaled_options;
+typedef struct fr_value_gate_options {
+    double range;
+} fr_value_gate_options;
+/* node->attributes of the built-in operators is the options struct above with every default filled in
+ * (eps, gain, scale, weight); operators without options have NULL. */
 
 fr_tensor *fr_embed(fr_graph *g, fr_tensor *table, fr_tensor *ids);           /* tokens x C, stream */
 fr_tensor *fr_embed_positions(fr_graph *g, fr_tensor *x, fr_tensor *table);   /* x + table[position], stream */
 fr_tensor *fr_rms_norm(fr_graph *g, fr_tensor *x, fr_norm_options options);
 fr_tensor *fr_layer_norm(fr_graph *g, fr_tensor *x, fr_norm_options options);
 fr_tensor *fr_linear(fr_graph *g, fr_tensor *x, fr_tensor *weight);           /* x W^T; weight out x in; activation */
+/* Position = index within the row. Constants: per position head_dim/2 float cosines, then head_dim/2 sines. */
 fr_tensor *fr_rotary(fr_graph *g, fr_tensor *x, fr_rotary_options options);
+/* Causal softmax attention within each row. Output 1: log-sum-exp of the scaled scores, tokens x heads. */
 fr_tensor *fr_attention(fr_graph *g, fr_tensor *q, fr_tensor *k, fr_tensor *v, fr_attention_options options);
 fr_tensor *fr_relu_squared(fr_graph *g, fr_tensor *x);
 fr_tensor *fr_gelu(fr_graph *g, fr_tensor *x);                                /* tanh form */
@@ -125,7 +136,9 @@ fr_tensor *fr_value_gate(fr_graph *g, fr_tensor *v, fr_tensor *e, fr_tensor *h, 
 /* Logits of x (tokens x C) against head (V' x C): tokens x vocab, fp32. The output is named "logits". */
 fr_tensor *fr_head_logits(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_head_options options);
 /* Cross-entropy. Returns nats per token (tokens x 1, 0 where target is -1), named "nats"; a second output named
- * "loss" is 1 x 1: loss_scale * sum of nats, where loss_scale is the run-time scalar of that name (declared here).
+ * "loss" is 1 x 1: weight * loss_scale * sum of nats, where loss_scale is the run-time scalar of that name
+ * (declared here; 1 when a run does not bind it). A second head loss in a graph names its outputs "nats:2" and
+ * "loss:2"; a training plan trains the sum of all of them.
  * In a training plan the forward pass also makes the gradients of x and head, chunk by chunk, so the logits
  * exist once and never whole. */
 fr_tensor *fr_head_loss(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_tensor *targets, fr_head_options options);
@@ -159,7 +172,7 @@ typedef struct fr_extent {
 } fr_extent;
 
 /* What a kernel sees. Forward: in, out. Backward: in and out as saved, grad_out (NULL: zero), grad_in (NULL:
- * not wanted) with accumulate[i]: add to it, else overwrite it. Matrices are dense row-major; dtype of each is in
+ * not wanted) with accumulate[i]: add to it, else overwrite it. No two grad_in are the same memory. Matrices are dense row-major; dtype of each is in
  * in_dtype / out_dtype; a gradient has the dtype of its tensor, except a parameter's: fp32 (double in F64). */
 typedef struct fr_call {
     const fr_node *node;
@@ -172,6 +185,7 @@ typedef struct fr_call {
     bool accumulate[FR_MAX_INPUTS];
     fr_dtype in_dtype[FR_MAX_INPUTS], out_dtype[FR_MAX_OUTPUTS];
     const void *prepared[FR_MAX_INPUTS]; /* cast or packed copy of a parameter, see cpu.h; NULL: use in[] */
+    const void *constants;               /* what the operator's fill_constants made for this plan, or NULL */
     void *scratch;                       /* as many bytes as the kernel's `scratch` asked for, 64-byte aligned */
     fr_pool *pool;                       /* threads to split one operator over; NULL: this thread alone */
 } fr_call;
@@ -187,6 +201,13 @@ typedef struct fr_kernel {
     bool (*accepts)(const fr_call *call);
 } fr_kernel;
 
+/* Read-only data an operator computes once per plan (rotary's angles). It depends on the key alone, so nodes
+ * of one operator with equal keys share it. */
+typedef struct fr_constants {
+    size_t bytes;
+    double key[4];
+} fr_constants;
+
 /* An operator. Own operators are declared the same way (examples/). */
 typedef struct fr_op {
     const char *name;
@@ -197,7 +218,19 @@ typedef struct fr_op {
     unsigned keeps_inputs, keeps_outputs;
     /* Bit i: input i has no gradient (ids, targets). */
     unsigned no_gradient;
-    bool backward_in_forward; /* gradients of inputs are made by the forward kernel (head and loss) */
+    /* Bit i: output i is a by-product that passes no gradient back (log-sum-exps). */
+    unsigned detached_outputs;
+    /* Gradients of inputs are made by the forward kernel (head and loss): when training, the forward call has
+     * grad_in and accumulate filled in as a backward call has, and there is no backward call. */
+    bool backward_in_forward;
+    bool reference_suffices; /* the reference kernels are fit for real runs: no fallback error */
+    /* The least and the greatest id allowed in ids input i; checked before every run. NULL: anything. */
+    void (*ids_range)(const fr_node *node, int input, int64_t *least, int64_t *most);
+    /* Can the node work on this extent? NULL: on any. */
+    fr_status (*check_extent)(const fr_node *node, fr_extent extent, fr_error *error);
+    /* Per-plan constants: their size and key, and how to fill them from the key. NULL: none. */
+    void (*constants)(const fr_node *node, fr_extent extent, fr_constants *want);
+    void (*fill_constants)(const fr_constants *want, void *data);
     double (*flops)(const fr_node *node, fr_extent extent, fr_pass pass); /* causal work actually needed; NULL = 0 */
     double (*flops_full)(const fr_node *node, fr_extent extent, fr_pass pass); /* convention of baseline.md 1.6; NULL = flops */
     /* Reference kernels, plain C, every float dtype, arithmetic in double. */
@@ -266,7 +299,8 @@ typedef struct fr_run_args {
 fr_status fr_plan_run(const fr_plan *plan, const fr_run_args *args, fr_error *error);
 /* Where an output requested at creation lies after a run (valid until the arena is reused). */
 const void *fr_plan_output(const fr_plan *plan, const void *arena, const char *name, fr_dtype *dtype);
-/* Names the first tensor that holds NaN or Inf, re-running the plan step by step; NULL if none. */
+/* Names the first tensor that holds NaN or Inf, re-running the plan step by step; NULL if none. The name lives
+ * as long as the plan. Arena and gradients are overwritten. */
 fr_status fr_plan_find_nonfinite(const fr_plan *plan, const fr_run_args *args, const char **tensor, fr_error *error);
 
 #endif
