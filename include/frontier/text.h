@@ -70,7 +70,21 @@ void fr_tokenizer_trainer_free(fr_tokenizer_trainer *trainer);
 
 /* ---- import ------------------------------------------------------------------------------------- */
 
-typedef enum fr_split_kind { FR_SPLIT_FILE, FR_SPLIT_BLANK_LINES, FR_SPLIT_LINES, FR_SPLIT_BYTES } fr_split_kind;
+/* How a .txt becomes documents. AUTO: with 20 or more .txt files a document per file, with fewer, blocks between
+ * blank lines joined to at least 4 kB each (one book must not be one document: nothing could be held out). */
+typedef enum fr_split_kind {
+    FR_SPLIT_FILE,
+    FR_SPLIT_BLANK_LINES, /* blocks between blank lines, joined until split_bytes (0 = each block alone) */
+    FR_SPLIT_LINES,       /* every line that is not blank */
+    FR_SPLIT_BYTES,       /* pieces of split_bytes, never inside a UTF-8 character */
+    FR_SPLIT_AUTO
+} fr_split_kind;
+/* Rules. Line ends, NULs and invalid UTF-8 are kept byte for byte; only a UTF-8 byte-order mark at the start of a
+ * file is removed. Two documents are the same when they are equal after ASCII case folding, runs of ASCII white
+ * space becoming one space, and none at the ends; the same hash decides the split. In JSON the last of equal keys
+ * counts, and an escaped lone surrogate becomes U+FFFD (counted as invalid UTF-8). Blank lines are separators. A
+ * document (or JSON line) may have 256 MiB. Compressed files cut short give the whole documents before the cut;
+ * damaged ones are an error. */
 typedef struct fr_import_options {
     const char *out_folder;
     const char *const *paths;        /* files and folders: .txt .jsonl, either with .gz or .zst */
@@ -81,7 +95,7 @@ typedef struct fr_import_options {
     const char *tokenizer_path;      /* reuse this tokenizer instead of training one */
     double valid_fraction;           /* by hash of the document; 0 = choose: 5 % up to 10 MB of text */
     fr_split_kind split;             /* how a .txt becomes documents */
-    int64_t split_bytes;             /* for FR_SPLIT_BYTES */
+    int64_t split_bytes;             /* for FR_SPLIT_BYTES, and the least size for FR_SPLIT_BLANK_LINES */
     const char *text_field;          /* .jsonl key; NULL = "text" */
     const char *licence;             /* recorded; may be NULL */
     bool overwrite;                  /* otherwise an existing corpus.json is refused */
@@ -127,6 +141,11 @@ double fr_corpus_floor_bpb(const fr_corpus *corpus);            /* built-in worl
 /* Copies document `index`'s ids, BOS first; returns the count (written up to capacity). */
 int64_t fr_corpus_document(const fr_corpus *corpus, fr_corpus_split split, int64_t index, int32_t *ids, int64_t capacity);
 
+/* Raw bytes of a document's text (BOS counts none); -1 for an index that does not exist. */
+int64_t fr_corpus_document_bytes(const fr_corpus *corpus, fr_corpus_split split, int64_t index);
+/* Length in ids, BOS included; -1 for an index that does not exist. */
+int64_t fr_corpus_document_tokens(const fr_corpus *corpus, fr_corpus_split split, int64_t index);
+
 /* Evaluation sets by name: "valid" = whole validation split; "valid-2M" style names = a prefix of whole
  * documents reaching that many tokens; both listed in corpus.json with documents, bytes and text hash. */
 typedef struct fr_eval_set {
@@ -136,12 +155,19 @@ typedef struct fr_eval_set {
 } fr_eval_set;
 fr_status fr_corpus_eval_set(const fr_corpus *corpus, const char *name, fr_eval_set *set, fr_error *error); /* NULL name: "valid" */
 
+/* Removes corpus.json first, then shards and tokenizer.json; other files stay. No data folder there is fine. */
+fr_status fr_corpus_remove(const char *folder, fr_error *error);
+/* Checks one shard in memory (as the opener does, content checksum and every id included), for fuzzing. */
+fr_status fr_corpus_check_shard(const void *bytes, size_t count, const char *origin, fr_error *error);
+
 /* Shards are written through this (import and world use it). Header: magic, version, id width, counts, checksum;
  * then ids little-endian uint16 (vocab <= 65536) or uint32, then the document index. */
 typedef struct fr_corpus_writer fr_corpus_writer;
+/* Refuses a folder that has a corpus.json; fr_corpus_remove first when it is to be replaced. */
 fr_status fr_corpus_writer_create(fr_corpus_writer **out, const char *folder, const fr_tokenizer *tokenizer, fr_error *error);
 fr_status fr_corpus_writer_document(fr_corpus_writer *writer, fr_corpus_split split, const char *text, size_t bytes, fr_error *error);
 /* `details` is a JSON object text merged into corpus.json (sources, licence, floor_bpb, ...); may be NULL. */
+/* Finishing writes the open shards and, last of all, corpus.json: a folder without it is not a data folder. */
 fr_status fr_corpus_writer_finish(fr_corpus_writer *writer, const char *details, fr_error *error);
 void fr_corpus_writer_free(fr_corpus_writer *writer); /* abandons what was not finished */
 
@@ -160,16 +186,24 @@ typedef struct fr_loader_options {
     bool mask_bos_target; /* targets that are BOS become -1 */
     uint64_t seed;        /* for the pool */
     bool once;            /* stop after one epoch (evaluation) instead of starting over */
+    int64_t documents;    /* > 0: only the first so many documents of the split (an evaluation set); 0 = all */
     bool prefetch;        /* a background thread packs ahead; the rows are the same */
 } fr_loader_options;
 typedef struct fr_loader fr_loader;
 fr_status fr_loader_create(fr_loader **out, const fr_corpus *corpus, const fr_loader_options *options, fr_error *error);
 /* Fills `rows` rows: inputs and targets, each rows x T int32 (targets -1 = ignore). Rows are numbered globally from
  * 0; this call delivers the next ones. *got < rows only when `once` and the end is reached: then the
- * last row is padded with BOS inputs and ignored targets. */
+ * last row is padded with BOS inputs and ignored targets, and rows got..rows-1 are all padding. */
 fr_status fr_loader_next(fr_loader *loader, int64_t rows, int32_t *inputs, int32_t *targets, int64_t *got, fr_error *error);
+/* The same, and `documents` (rows x T) gets for each target the index of its document in the split; -1 where the
+ * target is -1. So an evaluator adds nats per document. `documents` may be NULL. */
+fr_status fr_loader_next_documents(fr_loader *loader, int64_t rows, int32_t *inputs, int32_t *targets, int32_t *documents,
+                                   int64_t *got, fr_error *error);
+/* Rows one epoch gives with `once` and stream packing: ceil((tokens - 1) / T); best fit: -1 (not known before). */
+int64_t fr_loader_once_rows(const fr_loader *loader);
 int64_t fr_loader_row(const fr_loader *loader);     /* number of the next row */
-int64_t fr_loader_epoch(const fr_loader *loader);   /* epoch of the next row, from 0 */
+int64_t fr_loader_epoch(const fr_loader *loader);   /* whole epochs consumed: floor of fr_loader_epochs */
+/* Cropped text counts as consumed. */
 double fr_loader_epochs(const fr_loader *loader);   /* fraction of the corpus's tokens consumed so far */
 /* Tokens one epoch yields through this packing, estimated by packing a sample without side effects. */
 int64_t fr_loader_epoch_tokens(const fr_loader *loader);
