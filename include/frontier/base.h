@@ -155,6 +155,7 @@ typedef struct fr_file_writer {
     FILE *stream;
     char path[1024], temporary[1088];
     bool failed;
+    int code; /* errno of the failure */
 } fr_file_writer;
 fr_status fr_file_writer_begin(fr_file_writer *writer, const char *path, fr_error *error);
 void fr_file_writer_append(fr_file_writer *writer, const void *bytes, size_t count);
