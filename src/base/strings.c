@@ -5,6 +5,7 @@
  * The locale never matters: strtod is used under the C locale, which a library that calls no
  * setlocale keeps.
  */
+#include "base/numbers.h"
 #include "frontier/base.h"
 
 #include <ctype.h>
@@ -241,5 +242,18 @@ char *fr_format_count(char *out, size_t size, int64_t value)
     }
     grouped[to] = '\0';
     snprintf(out, size, "%s", grouped);
+    return out;
+}
+
+char *fr_format_real(char *out, size_t size, double value)
+{
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(out, size, "%.*g", digits, value);
+        if (strtod(out, NULL) == value)
+            break;
+    }
+    size_t length = strlen(out);
+    if (strspn(out, "-0123456789") == length && length + 3 <= size)
+        memcpy(out + length, ".0", 3);
     return out;
 }
