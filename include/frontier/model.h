@@ -31,7 +31,8 @@ typedef struct fr_recipe {
         int64_t short_window;     /* S: 0 = 128 * ceil(ceil(T/4)/128) */
         double mlp_ratio;         /* 4 */
         char activation[64];      /* relu2 | gelu */
-        char norm[64];            /* rms | layer */
+        char norm[64];            /* rms (no parameters) | layer (gain and bias) */
+        bool embedding_norm;      /* normalise the embedding before the first block */
         char position[64];        /* rotary | learned | none */
         double rope_base;
         bool qk_norm;
@@ -95,13 +96,19 @@ typedef struct fr_recipe {
 
 const fr_config_key *fr_recipe_keys(int *count);        /* the table behind parsing, help and docs */
 fr_status fr_recipe_defaults(fr_recipe *recipe, fr_error *error);
-fr_status fr_recipe_load(fr_recipe *recipe, const char *path, fr_error *error);
-fr_status fr_recipe_set(fr_recipe *recipe, const char *assignment, fr_error *error); /* "model.depth=6" */
+fr_status fr_recipe_load(fr_recipe *recipe, const char *path, fr_error *error); /* defaults, file, check */
+fr_status fr_recipe_parse(fr_recipe *recipe, const char *text, const char *origin, fr_error *error); /* the same from memory */
+/* "model.depth=6". Values are not checked against each other: call fr_recipe_check after the last one. */
+fr_status fr_recipe_set(fr_recipe *recipe, const char *assignment, fr_error *error);
 fr_status fr_recipe_check(const fr_recipe *recipe, fr_error *error); /* values that cannot go together, named */
 void fr_recipe_write(const fr_recipe *recipe, fr_buffer *out);
 int64_t fr_recipe_width(const fr_recipe *recipe);
 int64_t fr_recipe_heads(const fr_recipe *recipe);
+int64_t fr_recipe_kv_heads(const fr_recipe *recipe);
+int64_t fr_recipe_hidden(const fr_recipe *recipe); /* width of the MLP's inside */
 int64_t fr_recipe_window(const fr_recipe *recipe, int64_t layer); /* keys to the left of the query */
+bool fr_recipe_has_value_embedding(const fr_recipe *recipe, int64_t layer);
+fr_numerics fr_recipe_numerics(const fr_recipe *recipe); /* auto resolved for this processor */
 
 /* ---- model ---------------------------------------------------------------------------------------- */
 
