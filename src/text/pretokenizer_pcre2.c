@@ -210,14 +210,11 @@ struct fr_splitter_pcre2 *fr_splitter_pcre2_create(const fr_pcre2_pattern *patte
         return NULL;
     *engine = (struct fr_splitter_pcre2){.pattern = pattern, .text = text, .bytes = bytes};
     engine->limits = pcre2_match_context_create(pattern->memory);
-    engine->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_LIMIT, pattern->memory);
     engine->found = pcre2_match_data_create(1, pattern->memory);
-    if (!engine->limits || !engine->stack || !engine->found || !make_subject(engine)) {
-        fr_splitter_pcre2_free(engine);
-        return NULL;
-    }
-    pcre2_jit_stack_assign(engine->limits, NULL, engine->stack);
-    return engine;
+    if (engine->limits && engine->found && make_subject(engine))
+        return engine;
+    fr_splitter_pcre2_free(engine);
+    return NULL;
 }
 
 void fr_splitter_pcre2_free(struct fr_splitter_pcre2 *engine)
@@ -259,16 +256,25 @@ static size_t text_offset(struct fr_splitter_pcre2 *engine, size_t subject_offse
     return engine->text_cursor;
 }
 
+static int run(struct fr_splitter_pcre2 *engine, size_t from, uint32_t options)
+{
+    return pcre2_match(engine->pattern->code, engine->subject, engine->subject_bytes, from,
+                       options | PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, engine->found, engine->limits);
+}
+
+/* Machine code first, on the small stack it brings; then with a large stack; then the interpreter, which keeps its
+ * state on the heap. All three give the same match. */
 static int match_at(struct fr_splitter_pcre2 *engine, size_t from)
 {
-    const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
-    int result = pcre2_match(engine->pattern->code, engine->subject, engine->subject_bytes, from, options, engine->found,
-                             engine->limits);
-    /* Too deep for the machine stack we grant: the interpreter keeps its state on the heap. */
-    if (result == PCRE2_ERROR_JIT_STACKLIMIT)
-        result = pcre2_match(engine->pattern->code, engine->subject, engine->subject_bytes, from,
-                             options | PCRE2_NO_JIT, engine->found, engine->limits);
-    return result;
+    int result = run(engine, from, 0);
+    if (result == PCRE2_ERROR_JIT_STACKLIMIT && !engine->stack) {
+        engine->stack = pcre2_jit_stack_create(JIT_STACK_START, JIT_STACK_LIMIT, engine->pattern->memory);
+        if (!engine->stack)
+            return PCRE2_ERROR_NOMEMORY;
+        pcre2_jit_stack_assign(engine->limits, NULL, engine->stack);
+        result = run(engine, from, 0);
+    }
+    return result == PCRE2_ERROR_JIT_STACKLIMIT ? run(engine, from, PCRE2_NO_JIT) : result;
 }
 
 fr_split_step fr_splitter_pcre2_match(struct fr_splitter_pcre2 *engine, size_t at, size_t *start, size_t *end)
