@@ -166,7 +166,7 @@ typedef struct fr_eval_set {
 } fr_eval_set;
 fr_status fr_corpus_eval_set(const fr_corpus *corpus, const char *name, fr_eval_set *set, fr_error *error); /* NULL name: "valid" */
 
-/* Removes corpus.json first, then shards and tokenizer.json; other files stay. No data folder there is fine. */
+/* Removes corpus.json, then the shards; other files stay (tokenizer.json too). No data folder there is fine. */
 fr_status fr_corpus_remove(const char *folder, fr_error *error);
 /* Checks one shard in memory (as the opener does, content checksum and every id included), for fuzzing. */
 fr_status fr_corpus_check_shard(const void *bytes, size_t count, const char *origin, fr_error *error);
