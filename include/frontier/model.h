@@ -125,8 +125,10 @@ fr_status fr_model_measure(const fr_recipe *recipe, int64_t vocab, fr_model_size
 
 /* ---- checkpoints ---------------------------------------------------------------------------------- */
 
-/* safetensors, one file per role. Metadata carries format version and a checksum of the data, verified on read;
- * truncated, altered, overlapping, oversized files are named errors. */
+/* safetensors, one file per role. Metadata carries format version and a checksum of all content, verified on read;
+ * truncated, altered, overlapping, oversized files are named errors. Files without a format version were written by
+ * others: they are read, unverified. Entries come in data order and point into the file; `data` of a foreign file may
+ * be unaligned, so copy it with memcpy. */
 typedef struct fr_tensor_file fr_tensor_file;
 typedef struct fr_tensor_entry {
     const char *name;
@@ -135,9 +137,12 @@ typedef struct fr_tensor_entry {
     int64_t shape[4];
     const void *data;
 } fr_tensor_entry;
-fr_status fr_tensor_file_write(const char *path, const fr_tensor_entry *entries, int count, const char *const *metadata_pairs, int pair_count, fr_error *error);
+/* Atomic and durable; equal input gives equal bytes. Metadata: key, value, key, value ... as UTF-8. */
+fr_status fr_tensor_file_write(const char *path, const fr_tensor_entry *entries, int count, const char *const *metadata_pairs,
+                               int pair_count, fr_error *error);
 fr_status fr_tensor_file_open(fr_tensor_file **out, const char *path, fr_error *error);
-fr_status fr_tensor_file_parse(fr_tensor_file **out, const void *bytes, size_t count, const char *origin, fr_error *error); /* for fuzzing */
+/* The same from memory, which must outlive the file. */
+fr_status fr_tensor_file_parse(fr_tensor_file **out, const void *bytes, size_t count, const char *origin, fr_error *error);
 int fr_tensor_file_count(const fr_tensor_file *file);
 const fr_tensor_entry *fr_tensor_file_entry(const fr_tensor_file *file, int index);
 const fr_tensor_entry *fr_tensor_file_find(const fr_tensor_file *file, const char *name);

@@ -100,17 +100,6 @@ bool fr_recipe_has_value_embedding(const fr_recipe *recipe, int64_t layer)
     return recipe->model.value_embeddings && layer % 2 == (recipe->model.depth - 1) % 2;
 }
 
-fr_numerics fr_recipe_numerics(const fr_recipe *recipe)
-{
-    if (strcmp(recipe->model.numerics, "fp32") == 0)
-        return FR_NUMERICS_F32;
-    if (strcmp(recipe->model.numerics, "bf16") == 0)
-        return FR_NUMERICS_BF16;
-    fr_cpu_features features;
-    fr_cpu_detect(&features);
-    return features.best_numerics;
-}
-
 /* ---- values that cannot go together ---------------------------------------------------------------- */
 
 static fr_status check_heads(const fr_recipe *recipe, fr_error *error)
