@@ -29,21 +29,40 @@ typedef struct fr_step_scalars {
     int64_t step;
     int64_t batch_tokens;
 } fr_step_scalars;
+/* Total: any progress (NaN counts as 0, others are clamped to [0, 1]), any step. Nothing is ever negative or NaN. */
 void fr_step_scalars_at(const fr_recipe *recipe, double progress, int64_t step, fr_step_scalars *out);
 
+/* Hyper-parameter transfer from the depth-12 reference of nanochat (baseline.md 2.5): what a model of
+ * `scaling_params` (matrices + head) wants when trained on `ratio` tokens per scaling parameter. */
+typedef struct fr_transfer {
+    double tokens;          /* horizon D */
+    int64_t batch_tokens;   /* nearest power of two of B_ref (D / D_ref)^0.383 */
+    int64_t steps;          /* D / batch_tokens, rounded down */
+    double lr_scale;        /* sqrt(batch_tokens / B_ref) */
+    double matrix_decay;    /* 0.28 sqrt(batch_tokens / B_ref) D_ref / D */
+} fr_transfer;
+fr_status fr_transfer_at(int64_t scaling_params, double ratio, fr_transfer *out, fr_error *error);
+/* Writes those into a recipe: batch_tokens, reference_batch, matrix_decay, max_steps. */
+fr_status fr_recipe_transfer(fr_recipe *recipe, int64_t vocab, double ratio, fr_error *error);
+
 fr_status fr_optimizer_create(fr_optimizer **out, const fr_graph *graph, const fr_recipe *recipe, fr_pool *pool, fr_error *error);
-/* parameters <- parameters after one step with these gradients (which are clobbered). Same bits for any number of threads. */
+/* parameters <- parameters after one step with these gradients (which may be clobbered). Same bits for any number of
+ * threads. A gradient with NaN or Inf is refused by name before anything changes (FR_ANSWER_NO). */
 fr_status fr_optimizer_step(fr_optimizer *optimizer, float *parameters, float *gradients, const fr_step_scalars *scalars, fr_error *error);
 fr_status fr_optimizer_save(const fr_optimizer *optimizer, const char *path, const char *extra_json, fr_error *error);
 fr_status fr_optimizer_load(fr_optimizer *optimizer, const char *path, fr_arena *arena, char **extra_json, fr_error *error);
-size_t fr_optimizer_bytes(const fr_optimizer *optimizer);
+size_t fr_optimizer_bytes(const fr_optimizer *optimizer); /* state and scratch */
+int64_t fr_optimizer_steps(const fr_optimizer *optimizer); /* taken so far */
 void fr_optimizer_free(fr_optimizer *optimizer);
 
 /* One Muon update of a rows x cols matrix, exposed for tests and own optimizers (baseline.md 2.3). */
 typedef struct fr_muon_options {
-    double lr, decay, momentum, beta2;
+    double lr, decay, momentum, beta2; /* lr includes max(1, rows/columns)^0.5 */
     bool equalize, plus;
+    bool bf16;     /* round the iterate and its products to bf16 as bf16 numerics do; g itself stays fp32 */
+    fr_pool *pool; /* split one update over these threads; NULL: this thread alone. The bits are the same */
 } fr_muon_options;
+/* second_moment has `rows` entries when rows >= columns, else `columns`; scratch is 64-byte aligned. */
 size_t fr_muon_scratch_bytes(int64_t rows, int64_t columns);
 void fr_muon_update(float *weight, const float *gradient, float *momentum_buffer, float *second_moment, int64_t rows, int64_t columns, const fr_muon_options *options, void *scratch);
 typedef struct fr_adamw_options {
@@ -54,6 +73,7 @@ void fr_adamw_update(float *weight, const float *gradient, float *first_moment, 
 
 /* ---- session ---------------------------------------------------------------------------------------- */
 
+/* Text given in the options is copied; `progress` and the callbacks' contexts must outlive the session. */
 typedef struct fr_session fr_session;
 typedef struct fr_train_options {
     fr_recipe recipe;               /* resolved */
@@ -70,6 +90,11 @@ typedef struct fr_train_options {
     /* Builds the graph; NULL: fr_model_build. A submission's model comes in here. */
     fr_status (*model)(fr_graph *graph, const fr_recipe *recipe, int64_t vocab, fr_error *error);
     const char *program_sha256;     /* of a submission's source; NULL */
+    /* Periodic evaluation every recipe.clock.eval_every steps, charged; NULL: none. */
+    fr_status (*evaluate)(void *context, fr_session *session, double *val_bpb, fr_error *error);
+    void *evaluate_context;
+    double peak_flops;              /* of all threads, for mfu: 0 = measure before charging (wall clock only); < 0: none */
+    int64_t memory_limit;           /* bytes the run may take; 0 = what the machine has free */
     const fr_progress *progress;
 } fr_train_options;
 
@@ -77,6 +102,8 @@ typedef struct fr_forecast {
     double seconds_per_step, steps, tokens, epochs;
     int64_t params, arena_bytes, memory_bytes, batch_tokens;
     int64_t micro_rows, shards;
+    double micro_batch_seconds, optimizer_seconds; /* of one thread with all busy; of one update */
+    double memory_available;        /* bytes */
     bool few_steps;                 /* under 50 steps fit: see advice */
     char advice[300];
 } fr_forecast;
@@ -88,8 +115,18 @@ bool fr_session_begin_step(fr_session *session, fr_error *error);
 fr_status fr_session_gradients(fr_session *session, fr_error *error); /* FR_STOPPED: the clock ran out; the step is dropped */
 fr_status fr_session_update(fr_session *session, fr_error *error);
 fr_status fr_session_end_step(fr_session *session, fr_error *error);
-/* Final save (not charged), evaluation through frontier/eval.h is the caller's; writes run.json. */
+/* Final save (not charged), evaluation through frontier/eval.h is the caller's; writes run.json. FR_STOPPED after
+ * a stop request (all is saved); after a failure the failure is reported again and earlier checkpoints stay. */
 fr_status fr_session_finish(fr_session *session, fr_error *error);
+/* The loop at the head of this file, finish included. */
+fr_status fr_session_run(fr_session *session, fr_error *error);
+/* Puts a final score into run.json. The text is copied. */
+typedef struct fr_session_score {
+    double val_bpb;
+    int64_t bytes, tokens, documents, context;
+    const char *eval_set, *text_sha256, *tokenizer_sha256, *layout, *byte_lengths;
+} fr_session_score;
+fr_status fr_session_record_score(fr_session *session, const fr_session_score *score, fr_error *error);
 void fr_session_free(fr_session *session);
 
 /* Read and write access for training code of one's own. */
@@ -100,9 +137,26 @@ float *fr_session_gradient_vector(fr_session *session);  /* after fr_session_gra
 const fr_step_scalars *fr_session_scalars(const fr_session *session);
 fr_pool *fr_session_pool(fr_session *session);
 double fr_session_loss(const fr_session *session);       /* nats per target of the last step */
-int64_t fr_session_step(const fr_session *session);
+int64_t fr_session_step(const fr_session *session);      /* steps done */
+const fr_corpus *fr_session_corpus(const fr_session *session);
+const char *fr_session_folder(const fr_session *session);
+const char *fr_session_record(const fr_session *session); /* run.json as last written; "" before that */
 
-/* The whole loop above; what `frontier train` runs. */
+/* create, run, free. */
 fr_status fr_train(const fr_train_options *options, fr_error *error);
+
+/* After NaN, Inf or a loss above 100 the run folder holds failed-batch.safetensors (the micro-batch) and
+ * failed-model.safetensors (the weights it met). Runs that batch again through a library model. */
+typedef struct fr_replayed_batch {
+    int64_t step;
+    double loss;          /* nats per target of the batch, as computed again */
+    char tensor[128];     /* first tensor with NaN or Inf; "" if there is none */
+} fr_replayed_batch;
+fr_status fr_train_replay_batch(const char *run_folder, fr_replayed_batch *out, fr_error *error);
+
+/* A recipe for a machine and a budget when none was given; `explanation` gets a sentence or two on why.
+ * flops: peak of all threads. See choose.c for the rules. */
+fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t corpus_tokens, int64_t vocab,
+                           char *explanation, size_t explanation_size, fr_error *error);
 
 #endif
