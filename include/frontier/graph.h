@@ -249,6 +249,11 @@ struct fr_node {
 fr_tensor *fr_apply(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count, const void *attributes, size_t attribute_bytes);
 const fr_op *const *fr_ops(int *count); /* the built-in operators */
 
+/* For `infer`: input i must be rows x columns (an empty expectation: 0); the error names both shapes. */
+fr_status fr_node_expect(const fr_node *node, int input, int64_t rows, int64_t columns, fr_error *error);
+/* For `infer`: says what output i is. */
+void fr_node_output(fr_node *node, int output, fr_kind kind, int64_t rows, int64_t columns);
+
 /* Row access for reference kernels and tests: any float dtype to and from double. */
 void fr_load_doubles(const void *data, fr_dtype dtype, int64_t start, int64_t count, double *out);
 void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, const double *values, bool accumulate);

@@ -52,37 +52,27 @@ void fr_load_doubles(const void *data, fr_dtype dtype, int64_t start, int64_t co
         const uint16_t *values = (const uint16_t *)data + start;
         for (int64_t i = 0; i < count; i++)
             out[i] = (double)fr_bf16_to_f32(values[i]);
-    } else if (dtype == FR_F64) {
-        memcpy(out, (const double *)data + start, (size_t)count * sizeof(double));
     } else {
-        const int32_t *values = (const int32_t *)data + start;
-        for (int64_t i = 0; i < count; i++)
-            out[i] = (double)values[i];
+        memcpy(out, (const double *)data + start, (size_t)count * sizeof(double));
     }
 }
 
 static void store_f32(float *to, int64_t count, const double *values, bool accumulate)
 {
     for (int64_t i = 0; i < count; i++)
-        to[i] = (float)(values[i] + (accumulate ? (double)to[i] : 0.0));
+        to[i] = (float)(accumulate ? (double)to[i] + values[i] : values[i]);
 }
 
 static void store_bf16(uint16_t *to, int64_t count, const double *values, bool accumulate)
 {
     for (int64_t i = 0; i < count; i++)
-        to[i] = fr_f32_to_bf16((float)(values[i] + (accumulate ? (double)fr_bf16_to_f32(to[i]) : 0.0)));
+        to[i] = fr_f32_to_bf16((float)(accumulate ? (double)fr_bf16_to_f32(to[i]) + values[i] : values[i]));
 }
 
 static void store_f64(double *to, int64_t count, const double *values, bool accumulate)
 {
     for (int64_t i = 0; i < count; i++)
-        to[i] = values[i] + (accumulate ? to[i] : 0.0);
-}
-
-static void store_i32(int32_t *to, int64_t count, const double *values, bool accumulate)
-{
-    for (int64_t i = 0; i < count; i++)
-        to[i] = (int32_t)values[i] + (accumulate ? to[i] : 0);
+        to[i] = accumulate ? to[i] + values[i] : values[i];
 }
 
 void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, const double *values, bool accumulate)
@@ -91,8 +81,6 @@ void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, 
         store_f32((float *)data + start, count, values, accumulate);
     else if (dtype == FR_BF16)
         store_bf16((uint16_t *)data + start, count, values, accumulate);
-    else if (dtype == FR_F64)
-        store_f64((double *)data + start, count, values, accumulate);
     else
-        store_i32((int32_t *)data + start, count, values, accumulate);
+        store_f64((double *)data + start, count, values, accumulate);
 }

@@ -1,0 +1,221 @@
+/* attention: causal softmax attention within each row, several query heads per key-value head, sliding window.
+ *
+ *     s_ij = scale <q_i, k_j>  for 0 <= i - j (<= window) ;  p_i = softmax(s_i) ;  out_i = sum_j p_ij v_j
+ *     output 1:  l_i = log sum_j exp(s_ij)                     one number per token and head, for the backward pass
+ *
+ *     p_ij = exp(s_ij - l_i) ;  d v_j += p_ij d out_i ;  delta_i = <d out_i, out_i>
+ *     d s_ij = p_ij (<d out_i, v_j> - delta_i) ;  d q_i += scale d s_ij k_j ;  d k_j += scale d s_ij q_i
+ *
+ * Nothing of size T x T is ever stored: the forward pass holds the scores of one query, the backward pass computes
+ * them again from l.
+ */
+#include "graph/ops/ops.h"
+
+#include <math.h>
+
+static fr_status attention_infer(fr_node *node, fr_error *error)
+{
+    const fr_attention_options *options = node->attributes;
+    const fr_tensor *q = node->in[0];
+    if (options->heads < 1 || options->kv_heads < 1 || options->heads % options->kv_heads || q->columns % options->heads)
+        return fr_error_set(error, FR_BAD_USAGE, q->name, "heads must divide the columns, kv_heads must divide heads",
+                            "cannot split %lld columns into %d heads for %d key-value heads", (long long)q->columns,
+                            options->heads, options->kv_heads);
+    if (!isfinite(options->scale))
+        return fr_error_set(error, FR_BAD_USAGE, q->name, NULL, "the scale of attention is not finite");
+    int64_t width = q->columns / options->heads;
+    FR_TRY(fr_node_expect(node, 0, FR_TOKENS, q->columns, error));
+    FR_TRY(fr_node_expect(node, 1, FR_TOKENS, width * options->kv_heads, error));
+    FR_TRY(fr_node_expect(node, 2, FR_TOKENS, width * options->kv_heads, error));
+    fr_node_output(node, 0, FR_KIND_ACTIVATION, FR_TOKENS, q->columns);
+    fr_node_output(node, 1, FR_KIND_STATISTIC, FR_TOKENS, options->heads);
+    return FR_OK;
+}
+
+/* Two products forward, four backward: 4 and 8 operations per query, key and channel. */
+static double attention_cost(const fr_node *node, fr_extent extent, fr_pass pass, double keys)
+{
+    return (pass == FR_FORWARD ? 4.0 : 8.0) * (double)extent.rows * (double)node->in[0]->columns * keys;
+}
+
+/* Query i sees min(i, w) + 1 keys. */
+static double attention_flops(const fr_node *node, fr_extent extent, fr_pass pass)
+{
+    const fr_attention_options *options = node->attributes;
+    double T = (double)extent.T, w = options->window > 0 && options->window < extent.T ? (double)options->window : T - 1;
+    return attention_cost(node, extent, pass, w * (w + 1) / 2 + (T - w) * (w + 1));
+}
+
+static double attention_flops_full(const fr_node *node, fr_extent extent, fr_pass pass)
+{
+    const fr_attention_options *options = node->attributes;
+    double T = (double)extent.T, w = options->window > 0 && options->window < extent.T ? (double)options->window : T;
+    return attention_cost(node, extent, pass, T * w);
+}
+
+/* ---- the kernels ------------------------------------------------------------------------------------- */
+
+/* What one key-value head of one row needs, as doubles in scratch. */
+typedef struct head_rows {
+    const fr_call *call;
+    const fr_attention_options *options;
+    int64_t T, width;
+    int64_t first; /* token the row starts at */
+    double *k, *v, *dk, *dv;         /* T x width each; the gradients in the backward pass only */
+    double *q, *out, *dout, *dq, *p; /* one query: width each, p has T */
+} head_rows;
+
+static size_t attention_scratch(const fr_call *call)
+{
+    const fr_attention_options *options = call->node->attributes;
+    int64_t width = call->node->in[0]->columns / options->heads;
+    return (size_t)(4 * call->extent.T * width + 4 * width + call->extent.T) * sizeof(double);
+}
+
+static head_rows lay_out_scratch(const fr_call *call)
+{
+    const fr_attention_options *options = call->node->attributes;
+    int64_t T = call->extent.T, width = call->node->in[0]->columns / options->heads;
+    head_rows rows = {.call = call, .options = options, .T = T, .width = width, .k = call->scratch};
+    rows.v = rows.k + T * width;
+    rows.dk = rows.v + T * width;
+    rows.dv = rows.dk + T * width;
+    rows.q = rows.dv + T * width;
+    rows.out = rows.q + width;
+    rows.dout = rows.out + width;
+    rows.dq = rows.dout + width;
+    rows.p = rows.dq + width;
+    return rows;
+}
+
+/* Head `head` of token t in a tokens x (heads * width) matrix. */
+static void load_head(const head_rows *rows, const void *data, fr_dtype dtype, int heads, int64_t t, int head, double *to)
+{
+    fr_load_doubles(data, dtype, ((rows->first + t) * heads + head) * rows->width, rows->width, to);
+}
+
+static void store_head(const head_rows *rows, int input, int heads, int64_t t, int head, const double *values)
+{
+    const fr_call *call = rows->call;
+    if (call->grad_in[input])
+        fr_store_doubles(call->grad_in[input], call->in_dtype[input], ((rows->first + t) * heads + head) * rows->width,
+                         rows->width, values, call->accumulate[input]);
+}
+
+static void load_keys_and_values(head_rows *rows, int64_t first, int kv_head)
+{
+    const fr_call *call = rows->call;
+    rows->first = first;
+    for (int64_t t = 0; t < rows->T; t++) {
+        load_head(rows, call->in[1], call->in_dtype[1], rows->options->kv_heads, t, kv_head, rows->k + t * rows->width);
+        load_head(rows, call->in[2], call->in_dtype[2], rows->options->kv_heads, t, kv_head, rows->v + t * rows->width);
+    }
+}
+
+static int64_t first_key(const head_rows *rows, int64_t i)
+{
+    return rows->options->window > 0 && i > rows->options->window ? i - rows->options->window : 0;
+}
+
+/* One query of one head: out_i and l_i. */
+static void attend(const head_rows *rows, int head, int64_t i)
+{
+    const fr_call *call = rows->call;
+    int heads = rows->options->heads;
+    int64_t width = rows->width, from = first_key(rows, i);
+    double largest = -INFINITY, sum = 0;
+    load_head(rows, call->in[0], call->in_dtype[0], heads, i, head, rows->q);
+    for (int64_t j = from; j <= i; j++) {
+        rows->p[j] = rows->options->scale * fr_dot(rows->q, rows->k + j * width, width);
+        largest = rows->p[j] > largest ? rows->p[j] : largest;
+    }
+    fr_zero(rows->out, width);
+    for (int64_t j = from; j <= i; j++) {
+        double weight = exp(rows->p[j] - largest);
+        sum += weight;
+        fr_axpy(rows->out, weight, rows->v + j * width, width);
+    }
+    for (int64_t c = 0; c < width; c++)
+        rows->out[c] /= sum;
+    double log_sum = largest + log(sum);
+    int64_t place = (rows->first + i) * heads + head;
+    fr_store_doubles(call->out[0], call->out_dtype[0], place * width, width, rows->out, false);
+    fr_store_doubles(call->out[1], call->out_dtype[1], place, 1, &log_sum, false);
+}
+
+static void attention_forward(const fr_call *call)
+{
+    head_rows rows = lay_out_scratch(call);
+    int group = rows.options->heads / rows.options->kv_heads;
+    for (int64_t row = 0; row < call->extent.rows; row++)
+        for (int kv_head = 0; kv_head < rows.options->kv_heads; kv_head++) {
+            load_keys_and_values(&rows, row * rows.T, kv_head);
+            for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
+                for (int64_t i = 0; i < rows.T; i++)
+                    attend(&rows, head, i);
+        }
+}
+
+/* One query of one head: its d q, and its share of d k and d v. */
+static void attend_backward(const head_rows *rows, int head, int64_t i)
+{
+    const fr_call *call = rows->call;
+    int heads = rows->options->heads;
+    int64_t width = rows->width;
+    double log_sum, scale = rows->options->scale;
+    load_head(rows, call->in[0], call->in_dtype[0], heads, i, head, rows->q);
+    load_head(rows, call->out[0], call->out_dtype[0], heads, i, head, rows->out);
+    load_head(rows, call->grad_out[0], call->out_dtype[0], heads, i, head, rows->dout);
+    fr_load_doubles(call->out[1], call->out_dtype[1], (rows->first + i) * heads + head, 1, &log_sum);
+    double delta = fr_dot(rows->dout, rows->out, width);
+    fr_zero(rows->dq, width);
+    for (int64_t j = first_key(rows, i); j <= i; j++) {
+        double *k = rows->k + j * width, *v = rows->v + j * width;
+        double p = exp(scale * fr_dot(rows->q, k, width) - log_sum);
+        double ds = scale * p * (fr_dot(rows->dout, v, width) - delta);
+        fr_axpy(rows->dv + j * width, p, rows->dout, width);
+        fr_axpy(rows->dq, ds, k, width);
+        fr_axpy(rows->dk + j * width, ds, rows->q, width);
+    }
+    store_head(rows, 0, heads, i, head, rows->dq);
+}
+
+static void attention_backward(const fr_call *call)
+{
+    head_rows rows = lay_out_scratch(call);
+    int kv_heads = rows.options->kv_heads, group = rows.options->heads / kv_heads;
+    for (int64_t row = 0; row < call->extent.rows; row++)
+        for (int kv_head = 0; kv_head < kv_heads; kv_head++) {
+            load_keys_and_values(&rows, row * rows.T, kv_head);
+            fr_zero(rows.dk, 2 * rows.T * rows.width); /* d k and d v lie side by side */
+            for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
+                for (int64_t i = 0; i < rows.T; i++)
+                    attend_backward(&rows, head, i);
+            for (int64_t j = 0; j < rows.T; j++) {
+                store_head(&rows, 1, kv_heads, j, kv_head, rows.dk + j * rows.width);
+                store_head(&rows, 2, kv_heads, j, kv_head, rows.dv + j * rows.width);
+            }
+        }
+}
+
+const fr_op fr_op_attention = {
+    .name = "attention",
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .outputs = 2,
+    .infer = attention_infer,
+    .keeps_inputs = 7,
+    .keeps_outputs = 3,
+    .detached_outputs = 1u << 1,
+    .flops = attention_flops,
+    .flops_full = attention_flops_full,
+    .reference = {{"attention", FR_FORWARD, "attention_forward_reference", attention_forward, attention_scratch, NULL},
+                  {"attention", FR_BACKWARD, "attention_backward_reference", attention_backward, attention_scratch, NULL}},
+};
+
+fr_tensor *fr_attention(fr_graph *g, fr_tensor *q, fr_tensor *k, fr_tensor *v, fr_attention_options options)
+{
+    if (options.scale == 0 && options.heads > 0 && q && q->columns >= options.heads)
+        options.scale = 1 / sqrt((double)(q->columns / options.heads));
+    return fr_apply(g, &fr_op_attention, (fr_tensor *[]){q, k, v}, 3, &options, sizeof options);
+}
