@@ -250,12 +250,23 @@ fr_status fr_log_read(const char *path, fr_status (*visit)(void *context, const 
 
 /* Time is the resource. One clock decides progress, schedules, the stop and the last checkpoint.
  *   wall          monotonic time
- *   virtual:S     every step takes S seconds
- *   replay:RUN    the charged time before each step is read from an earlier run's clock log
+ *   virtual:S     every step takes S seconds; nothing can stall, so it keeps no reserve and a budget of n*S buys n steps
+ *   replay:RUN    progress and charged time of each step, and the stop, are read from an earlier run's clock log
  * Start-up is free up to a cap. By default charging starts when the first batch enters the model, at most
  * `startup_cap` seconds after start ("first-batch"). The preset "kit" leaves 5 steps free, cap 900 s.
  * Progress p is read BEFORE a step: the schedules of step k see the time charged up to step k-1.
- * Clock log: JSON lines {"t_ns","boot_id","event","step","progress","charged_s"} in <run>/clock.jsonl. */
+ *
+ *     while (!fr_clock_finished(clock, step, 0)) {
+ *         double p = fr_clock_begin_step(clock, step, &error);    // negative: see error
+ *         for each micro-batch: if (fr_clock_expired(clock)) { fr_clock_drop_step(clock, step); goto stop; }
+ *         fr_clock_end_step(clock, step, &error); step++;
+ *     }
+ *
+ * The stop: once charged + reserve >= budget no micro-batch may begin. So the run ends within the budget whenever the
+ * last micro-batch, with all stalls, takes no longer than the reserve; otherwise it is over budget, on record. The charge
+ * stands still from the stop on: the final save and scoring are free.
+ * Clock log: JSON lines {"t_ns","boot_id","event","step","progress","charged_s"} in <run>/clock.jsonl; the events are
+ * start, charge, step, drop, stop, resume ("base/clock_log.h" reads them). */
 typedef enum fr_clock_kind { FR_CLOCK_WALL, FR_CLOCK_VIRTUAL, FR_CLOCK_REPLAY } fr_clock_kind;
 typedef struct fr_clock_options {
     fr_clock_kind kind;
@@ -277,16 +288,22 @@ fr_status fr_clock_parse(const char *text, fr_clock_options *options, char *stor
 fr_status fr_clock_create(fr_clock **clock, const fr_clock_options *options, fr_error *error); /* start = now */
 /* Resume: continue a saved charge at `step`. */
 void fr_clock_restore(fr_clock *clock, double charged, int64_t step);
-void fr_clock_first_batch(fr_clock *clock);          /* the first batch enters the model */
-double fr_clock_begin_step(fr_clock *clock, int64_t step, fr_error *error); /* returns progress in [0,1] for this step */
+void fr_clock_first_batch(fr_clock *clock);          /* the first batch enters the model; begin_step implies it */
+/* Returns progress in [0,1] for this step; negative when the replayed log has no such step. */
+double fr_clock_begin_step(fr_clock *clock, int64_t step, fr_error *error);
 bool fr_clock_expired(const fr_clock *clock);        /* test before every micro-batch */
 fr_status fr_clock_end_step(fr_clock *clock, int64_t step, fr_error *error); /* charges it, logs it */
 void fr_clock_drop_step(fr_clock *clock, int64_t step); /* unfinished: logged as dropped */
-bool fr_clock_finished(const fr_clock *clock, int64_t next_step, double next_step_estimate); /* no further step may start */
+/* No further step may start. The first true is the stop: the charge stands still and the log says so. The estimate is
+ * a lower bound of the next step's seconds and only skips a step that cannot fit; 0 = unknown. */
+bool fr_clock_finished(fr_clock *clock, int64_t next_step, double next_step_estimate);
 double fr_clock_charged(const fr_clock *clock);      /* seconds */
 double fr_clock_startup(const fr_clock *clock);      /* seconds that were free */
 bool fr_clock_over_budget(const fr_clock *clock);    /* a stall longer than the reserve happened */
 const char *fr_clock_source(const fr_clock *clock);  /* "wall", "virtual", "replay" */
+double fr_clock_budget(const fr_clock *clock);       /* seconds; a replay's is the recorded one; <= 0: none */
+/* The first failure to write the clock log, if any; a run without a whole log must not claim to be replayable. */
+fr_status fr_clock_log_status(const fr_clock *clock, fr_error *error);
 void fr_clock_free(fr_clock *clock);
 
 /* ---- schedules ----------------------------------------------------------------------------------- */

@@ -12,6 +12,7 @@
  * Parsing writes to a copy of the target and copies it back at the end: a failed parse changes nothing.
  */
 #include "base/numbers.h"
+#include "base/utf8.h"
 #include "frontier/base.h"
 
 #include <ctype.h>
@@ -164,22 +165,6 @@ static int read_escape(reader *r, char out[4])
     return utf8_length(code, out);
 }
 
-/* Bytes of the well-formed UTF-8 character at `text`, 0 if it is none. */
-static int utf8_character(const unsigned char *text)
-{
-    static const uint32_t least[5] = {0, 0, 0x80, 0x800, 0x10000};
-    int length = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : text[0] < 0xF0 ? 3 : text[0] < 0xF5 ? 4 : 0;
-    if (length < 2)
-        return length;
-    uint32_t code = text[0] & (0x7Fu >> length);
-    for (int i = 1; i < length; i++) {
-        if ((text[i] & 0xC0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3Fu);
-    }
-    return code < least[length] || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000) ? 0 : length;
-}
-
 /* One character of a string body into `out`; its length, or 0 after a complaint in *status. */
 static int read_character(reader *r, char quote, char out[4], fr_status *status)
 {
@@ -195,7 +180,7 @@ static int read_character(reader *r, char quote, char out[4], fr_status *status)
             *status = complain(r, "known escapes: \\\" \\\\ \\n \\t \\r \\b \\f \\uXXXX", "unknown escape '\\%.1s'", r->at);
         return length;
     }
-    int length = (c < 0x20 && c != '\t') || c == 0x7F ? 0 : utf8_character((const unsigned char *)r->at);
+    int length = (c < 0x20 && c != '\t') || c == 0x7F ? 0 : fr_utf8_character((const unsigned char *)r->at, strnlen(r->at, 4));
     if (!length)
         *status = complain(r, "save the file as UTF-8", "byte 0x%02X does not belong in a string", c);
     memcpy(out, r->at, (size_t)length);

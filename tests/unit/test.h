@@ -78,7 +78,7 @@ static inline void test_fail(const char *file, int line, const char *text)
 #define CHECK_OK(CALL)                                                        \
     do {                                                                      \
         if ((CALL) != FR_OK) {                                                \
-            char text_[1600];                                                 \
+            char text_[1100];                                                 \
             snprintf(text_, sizeof text_, "%s: %s: %s (%s)", #CALL, error.where, error.what, error.hint); \
             test_fail(__FILE__, __LINE__, text_);                             \
         }                                                                     \
