@@ -1,0 +1,203 @@
+/* cli/help.c: everything that explains the command, read from the command tables.
+ *
+ * --help, `help --json`, the man page and shell completion are four renderings of one table. Nothing here knows a
+ * command by name.
+ */
+#include <string.h>
+
+#include "cli.h"
+
+static const struct {
+    int code;
+    const char *meaning;
+} exit_codes[] = {
+    {0, "done"},
+    {1, "the answer is no: an invalid score, a failed check, a contestant's failure"},
+    {2, "usage: the command line or a recipe makes no sense"},
+    {3, "bad input data"},
+    {4, "the environment lacks something"},
+    {5, "a bug in frontier"},
+    {6, "stopped early, saved, resumable"},
+};
+
+static const char *const type_names[] = {"flag", "text", "path", "integer", "real", "duration", "size", "choice"};
+
+static size_t words_of(const char *name)
+{
+    size_t words = 1;
+    for (; *name; name++)
+        words += *name == ' ';
+    return words;
+}
+
+static bool command_matches(const char *name, int argc, char **argv)
+{
+    for (int word = 0; *name; word++) {
+        size_t length = strcspn(name, " ");
+        if (word >= argc || strlen(argv[word]) != length || memcmp(argv[word], name, length) != 0)
+            return false;
+        name += length;
+        name += *name == ' ';
+    }
+    return true;
+}
+
+const cli_command *cli_find(int argc, char **argv, int *words)
+{
+    const cli_command *best = NULL;
+    for (int i = 0; i < cli_command_count; i++) {
+        int count = (int)words_of(cli_commands[i]->name);
+        if (command_matches(cli_commands[i]->name, argc, argv) && (!best || count > *words)) {
+            best = cli_commands[i];
+            *words = count;
+        }
+    }
+    return best;
+}
+
+void cli_help_overview(FILE *out)
+{
+    fprintf(out, "%sfrontier%s: train the best language model that a fixed stretch of wall-clock time can buy\n\n",
+            cli_bold(out), cli_plain(out));
+    fprintf(out, "usage: frontier COMMAND [ARGUMENT...] [--OPTION VALUE...]\n\n");
+    for (int i = 0; i < cli_command_count; i++)
+        fprintf(out, "  %-18s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
+    fprintf(out, "\nfrontier COMMAND --help explains one command; frontier help --json lists them all for scripts.\n");
+}
+
+static void help_option(FILE *out, const cli_option *option)
+{
+    char left[100];
+    snprintf(left, sizeof left, "--%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+    fprintf(out, "  %-28s %s", left, option->help);
+    if (option->fallback)
+        fprintf(out, " (default %s)", option->fallback);
+    if (option->repeats)
+        fprintf(out, " (may be repeated)");
+    fputc('\n', out);
+}
+
+void cli_help_command(FILE *out, const cli_command *command)
+{
+    fprintf(out, "%sfrontier %s%s: %s\n\n", cli_bold(out), command->name, cli_plain(out), command->summary);
+    fprintf(out, "usage: frontier %s%s%s%s\n", command->name, command->arguments ? " " : "",
+            command->arguments ? command->arguments : "", command->option_count ? " [--OPTION VALUE...]" : "");
+    if (command->details)
+        fprintf(out, "\n%s\n", command->details);
+    if (command->option_count || command->schema)
+        fprintf(out, "\noptions:\n");
+    for (int i = 0; i < command->option_count; i++)
+        help_option(out, &command->options[i]);
+    if (command->schema)
+        fprintf(out, "  %-28s print one JSON object (docs/schema/%s.json) as the last line of stdout\n", "--json", command->schema);
+    if (command->examples)
+        fprintf(out, "\nexamples:\n%s\n", command->examples);
+}
+
+static json_t *option_json(const cli_option *option)
+{
+    json_t *object = json_object();
+    json_object_set_new(object, "name", json_string(option->name));
+    json_object_set_new(object, "type", json_string(type_names[option->type]));
+    json_object_set_new(object, "value", option->value ? json_string(option->value) : json_null());
+    json_object_set_new(object, "default", option->fallback ? json_string(option->fallback) : json_null());
+    json_object_set_new(object, "help", json_string(option->help));
+    json_object_set_new(object, "repeats", json_boolean(option->repeats));
+    json_object_set_new(object, "required", json_boolean(option->required));
+    return object;
+}
+
+static json_t *command_json(const cli_command *command)
+{
+    json_t *object = json_object(), *options = json_array();
+    for (int i = 0; i < command->option_count; i++)
+        json_array_append_new(options, option_json(&command->options[i]));
+    json_object_set_new(object, "name", json_string(command->name));
+    json_object_set_new(object, "summary", json_string(command->summary));
+    json_object_set_new(object, "arguments", command->arguments ? json_string(command->arguments) : json_null());
+    json_object_set_new(object, "options", options);
+    json_object_set_new(object, "schema", command->schema ? json_string(command->schema) : json_null());
+    return object;
+}
+
+json_t *cli_help_json(void)
+{
+    json_t *root = json_object(), *commands = json_array(), *codes = json_object();
+    for (int i = 0; i < cli_command_count; i++)
+        json_array_append_new(commands, command_json(cli_commands[i]));
+    for (size_t i = 0; i < sizeof exit_codes / sizeof *exit_codes; i++) {
+        char code[12];
+        snprintf(code, sizeof code, "%d", exit_codes[i].code);
+        json_object_set_new(codes, code, json_string(exit_codes[i].meaning));
+    }
+    json_object_set_new(root, "commands", commands);
+    json_object_set_new(root, "exit_codes", codes);
+    return root;
+}
+
+/* roff: a dash is written \- and a line must not start with a dot. */
+static void man_text(FILE *out, const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        if (*at == '-')
+            fputs("\\-", out);
+        else if (*at == '\\')
+            fputs("\\\\", out);
+        else if (*at == '.' && (at == text || at[-1] == '\n'))
+            fputs("\\&.", out);
+        else
+            fputc(*at, out);
+    }
+}
+
+static void man_command(FILE *out, const cli_command *command)
+{
+    fprintf(out, ".SS \"frontier %s%s%s\"\n", command->name, command->arguments ? " " : "", command->arguments ? command->arguments : "");
+    man_text(out, command->summary);
+    fputs(".\n", out);
+    for (int i = 0; i < command->option_count; i++) {
+        const cli_option *option = &command->options[i];
+        fprintf(out, ".TP\n\\fB\\-\\-");
+        man_text(out, option->name);
+        fprintf(out, "\\fR %s\n", option->value ? option->value : "");
+        man_text(out, option->help);
+        fputc('\n', out);
+    }
+}
+
+void cli_help_man(FILE *out)
+{
+    fputs(".TH FRONTIER 1\n.SH NAME\nfrontier \\- train a language model against the clock\n.SH SYNOPSIS\n"
+          ".B frontier\n.I COMMAND\n[ARGUMENT...] [OPTION...]\n.SH COMMANDS\n", out);
+    for (int i = 0; i < cli_command_count; i++)
+        man_command(out, cli_commands[i]);
+    fputs(".SH EXIT STATUS\n", out);
+    for (size_t i = 0; i < sizeof exit_codes / sizeof *exit_codes; i++)
+        fprintf(out, ".TP\n%d\n%s\n", exit_codes[i].code, exit_codes[i].meaning);
+}
+
+static void bash_completion(FILE *out)
+{
+    fputs("_frontier() {\n    local cur=${COMP_WORDS[COMP_CWORD]} line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\" words=\n    case \"$line\" in\n", out);
+    for (int pass = 2; pass >= 1; pass--)
+        for (int i = 0; i < cli_command_count; i++) {
+            if ((int)words_of(cli_commands[i]->name) != pass)
+                continue;
+            fprintf(out, "    \"%s\"*) words=\"--help", cli_commands[i]->name);
+            for (int o = 0; o < cli_commands[i]->option_count; o++)
+                fprintf(out, " --%s", cli_commands[i]->options[o].name);
+            fprintf(out, "%s\" ;;\n", cli_commands[i]->schema ? " --json" : "");
+        }
+    fputs("    *) words=\"", out);
+    for (int i = 0; i < cli_command_count; i++)
+        fprintf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
+    fputs("\" ;;\n    esac\n    [[ $cur == -* || $words != --* ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+          "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o filenames -F _frontier frontier\n", out);
+}
+
+void cli_help_completion(FILE *out, const char *shell)
+{
+    if (strcmp(shell, "zsh") == 0)
+        fputs("autoload -U +X bashcompinit && bashcompinit\n", out);
+    bash_completion(out);
+}

@@ -1,0 +1,106 @@
+/* cli/main.c: find the command, parse, run, report.
+ *
+ * The library returns errors; only here do they become text and exit codes. Under --json an error is an object
+ * too, so a script never has to read prose.
+ */
+#include <string.h>
+
+#include "cli.h"
+
+static void print_error(const fr_error *error)
+{
+    char text[1200];
+    cli_progress_end();
+    fr_error_format(error, text, sizeof text);
+    fputs(text, stderr);
+}
+
+static void print_json(cli_run *run, fr_status status, const fr_error *error)
+{
+    if (status != FR_OK && error->what[0]) {
+        json_t *object = json_object();
+        json_object_set_new(object, "what", json_string_nocheck(error->what));
+        json_object_set_new(object, "where", json_string_nocheck(error->where));
+        json_object_set_new(object, "hint", json_string_nocheck(error->hint));
+        cli_put(run, "error", object);
+    }
+    cli_put(run, "exit", json_integer(status));
+    fflush(stderr);
+    json_dumpf(run->result, stdout, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
+    fputc('\n', stdout);
+}
+
+static int run_command(const cli_command *command, int argc, char **argv)
+{
+    fr_error error = {0};
+    bool help = false;
+    cli_run run = {.result = json_object(), .progress = cli_progress()};
+    fr_arena_init(&run.arena, 1 << 16);
+    fr_status status = cli_parse(&run, command, argc, argv, &help, &error);
+    if (status == FR_OK && help) {
+        cli_help_command(stdout, command);
+    } else {
+        if (status == FR_OK) {
+            cli_signals_install();
+            status = command->run(&run, &error);
+        }
+        cli_progress_end();
+        if (status != FR_OK && error.what[0])
+            print_error(&error);
+        if (run.json)
+            print_json(&run, status, &error);
+    }
+    json_decref(run.result);
+    fr_arena_release(&run.arena);
+    if (fflush(stdout) != 0 && status == FR_OK)
+        status = FR_BAD_ENVIRONMENT;
+    return (int)status;
+}
+
+static int unknown_command(int argc, char **argv)
+{
+    const char *names[128];
+    char given[200];
+    size_t count = 0;
+    fr_error error = {0};
+    for (int i = 0; i < cli_command_count && count < 128; i++)
+        names[count++] = cli_commands[i]->name;
+    snprintf(given, sizeof given, "%s%s%s", argv[0], argc > 1 && argv[1][0] != '-' ? " " : "", argc > 1 && argv[1][0] != '-' ? argv[1] : "");
+    const char *nearest = fr_nearest(given, names, count);
+    char hint[300], family[300] = "";
+    for (int i = 0; i < cli_command_count; i++) { /* "frontier data" names a family */
+        size_t length = strlen(argv[0]);
+        if (strncmp(cli_commands[i]->name, argv[0], length) == 0 && cli_commands[i]->name[length] == ' ')
+            snprintf(family + strlen(family), sizeof family - strlen(family), "%s'%s'", family[0] ? ", " : "", cli_commands[i]->name);
+    }
+    if (family[0])
+        snprintf(hint, sizeof hint, "there are %.250s", family);
+    else if (nearest)
+        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest);
+    else
+        snprintf(hint, sizeof hint, "see 'frontier help'");
+    fr_error_set(&error, FR_BAD_USAGE, given, hint, "unknown command");
+    print_error(&error);
+    return FR_BAD_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int words = 0;
+    if (argc < 2) {
+        cli_help_overview(stderr);
+        return FR_BAD_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        cli_version(stdout);
+        return FR_OK;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        cli_help_overview(stdout);
+        return FR_OK;
+    }
+    const cli_command *command = cli_find(argc - 1, argv + 1, &words);
+    if (!command)
+        return unknown_command(argc - 1, argv + 1);
+    return run_command(command, argc - 1 - words, argv + 1 + words);
+}
