@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "frontier/text.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))

@@ -1,7 +1,7 @@
 /* cli/cmd_help.c: `frontier help`: the overview, and the renderings other programs read. */
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 
 static const cli_option options[] = {
     {"man", CLI_FLAG, NULL, NULL, "print the manual page (roff)", false, false},

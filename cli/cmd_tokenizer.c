@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "frontier/text.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))

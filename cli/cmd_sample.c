@@ -1,0 +1,64 @@
+/* cli/cmd_sample.c: `frontier sample RUN`: let the model continue a text. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "frontier/model.h"
+
+#define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
+
+static const cli_option options[] = {
+    {"prompt", CLI_TEXT, "TEXT", "", "the text to continue", false, false},
+    {"tokens", CLI_INT, "N", "128", "at most so many tokens", false, false},
+    {"temperature", CLI_REAL, "X", "0.8", "0 = always the likeliest token", false, false},
+    {"top-k", CLI_INT, "K", "0", "choose among the K likeliest; 0 = all", false, false},
+    {"top-p", CLI_REAL, "P", "1", "choose among the likeliest that hold P of the probability", false, false},
+    {"seed", CLI_INT, "N", "1", "random seed", false, false},
+    {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
+};
+
+typedef struct sink {
+    fr_buffer text;
+    bool quiet;
+} sink;
+
+static bool emit(void *context, const char *bytes, size_t count)
+{
+    sink *s = context;
+    fr_buffer_append(&s->text, bytes, count);
+    if (!s->quiet) {
+        fwrite(bytes, 1, count, stdout);
+        fflush(stdout);
+    }
+    return !cli_interrupted();
+}
+
+static fr_status run_sample(cli_run *run, fr_error *error)
+{
+    fr_scorer *scorer;
+    sink s = {.quiet = run->json};
+    fr_sample_options sampling = {
+        .tokens = cli_int(run, "tokens", 128), .temperature = cli_real(run, "temperature", 0.8), .top_k = cli_int(run, "top-k", 0),
+        .top_p = cli_real(run, "top-p", 1), .seed = (uint64_t)cli_int(run, "seed", 1), .stop_at_bos = true,
+    };
+    if (sampling.tokens < 0 || sampling.temperature < 0 || sampling.top_k < 0 || sampling.top_p < 0 || sampling.top_p > 1)
+        return fr_error_set(error, FR_BAD_USAGE, NULL, "tokens, temperature and top-k are 0 or more, top-p between 0 and 1", "a sampling option is out of range");
+    FR_TRY(fr_scorer_open(&scorer, run->arguments[0], &(fr_scorer_options){.threads = (int)cli_int(run, "threads", 0)}, error));
+    fr_buffer_init(&s.text, 64 << 20);
+    fr_status status = fr_sample(scorer, cli_text(run, "prompt"), &sampling, emit, &s, error);
+    if (status == FR_OK && !s.quiet)
+        fputc('\n', stdout);
+    json_t *text = json_stringn_nocheck(s.text.data ? s.text.data : "", s.text.length);
+    cli_put(run, "text", text ? text : json_null());
+    fr_buffer_release(&s.text);
+    fr_scorer_free(scorer);
+    return status == FR_OK && cli_interrupted() ? FR_STOPPED : status;
+}
+
+const cli_command cmd_sample = {
+    .name = "sample", .arguments = "RUN", .least = 1, .most = 1,
+    .summary = "continue a text with a trained model", .options = options, .option_count = COUNT(options),
+    .details = "Continues text; no chat format is trained. Stops at the end of a document or after --tokens.",
+    .examples = "  frontier sample runs/first --prompt 'Once upon a time' --tokens 60\n  frontier sample runs/first --prompt 'The' --temperature 0",
+    .run = run_sample, .schema = "sample",
+};
