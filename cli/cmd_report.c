@@ -11,13 +11,13 @@ static const cli_option options[] = {
     {"html", CLI_PATH, "FILE", NULL, "where to write the page (default RUN/report.html)", false, false},
 };
 
-static const char *number_text(fr_arena *arena, const json_t *record, const char *key, const char *format, double scale)
+static const char *number_text(fr_arena *arena, const json_t *record, const char *key, int digits, double scale, const char *unit)
 {
     double value = cli_number(record, key);
     if (!isfinite(value))
         return "-";
     char text[64];
-    snprintf(text, sizeof text, format, value * scale);
+    snprintf(text, sizeof text, "%.*f%s", digits, value * scale, unit);
     return fr_arena_strdup(arena, text);
 }
 
@@ -36,15 +36,15 @@ static void add_cards(fr_arena *arena, fr_buffer *page, const json_t *record)
     if (isfinite(cli_number(record, "peak_rss_bytes")))
         fr_format_bytes(rss, sizeof rss, cli_number(record, "peak_rss_bytes"));
     const fr_card cards[] = {
-        {"validation bits per byte", number_text(arena, record, "val_bpb", "%.4f", 1), cli_string(record, "eval_set")},
-        {"last training loss", number_text(arena, record, "loss_last", "%.4f", 1), "nats per token"},
+        {"validation bits per byte", number_text(arena, record, "val_bpb", 4, 1, ""), cli_string(record, "eval_set")},
+        {"last training loss", number_text(arena, record, "loss_last", 4, 1, ""), "nats per token"},
         {"charged time", charged, cli_string(json_object_get(record, "clock"), "source")},
         {"steps", count_text(arena, record, "steps"), NULL},
         {"tokens", count_text(arena, record, "tokens"), NULL},
-        {"epochs", number_text(arena, record, "epochs", "%.2f", 1), NULL},
+        {"epochs", number_text(arena, record, "epochs", 2, 1, ""), NULL},
         {"parameters", count_text(arena, record, "params"), NULL},
         {"tokens per second", count_text(arena, record, "tokens_per_s"), cli_string(record, "basis")},
-        {"of the machine's peak", number_text(arena, record, "mfu", "%.1f %%", 100), "model FLOPs utilisation"},
+        {"of the machine's peak", number_text(arena, record, "mfu", 1, 100, " %"), "model FLOPs utilisation"},
         {"peak memory", rss, NULL},
         {"status", cli_string(record, "status"), NULL},
     };
