@@ -26,10 +26,10 @@ BEGIN {
     law["http"] = law["stats"]
     law["report"] = law["stats"] " stats"
     law["run"] = law["stats"] " stats report"
+    law["submission"] = low " eval train"
     law["contest"] = "base text stats report http run"
     law["research"] = law["run"] " http run"
     law["cli"] = "*"
-    owner["submission"] = "train" # the public header a submission is written against
     violations = 0
 }
 function complain(text) { print FILENAME ":" FNR ": " text; violations++ }

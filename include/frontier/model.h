@@ -160,6 +160,8 @@ typedef struct fr_scorer fr_scorer;
 typedef struct fr_scorer_options {
     int threads;              /* <= 0: all */
     const char *numerics;     /* NULL: the recipe's; "fp32", "bf16" */
+    /* Builds the graph instead of fr_model_build: a submission's model, inside its own program. */
+    fr_status (*model)(fr_graph *graph, const fr_recipe *recipe, int64_t vocab, fr_error *error);
 } fr_scorer_options;
 fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_scorer_options *options, fr_error *error);
 /* From memory: used by the trainer for periodic evaluation. Borrowed graph and parameters. */
