@@ -140,8 +140,8 @@ fr_status fr_submission_build(const char *folder, const char *program, char sha2
 {
     fr_arena arena;
     places where;
-    char **sources;
-    size_t count;
+    char **sources = NULL;
+    size_t count = 0;
     fr_arena_init(&arena, 1 << 16);
     fr_status status = list_sources(&arena, folder, &sources, &count, sha256, error);
     if (status == FR_OK)
