@@ -7,13 +7,14 @@
 #include "frontier/text.h"
 #include <string.h>
 
-const char fr_pattern_builtin[] =
-    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,2}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
-    "\\s+(?!\\S)|\\s+";
-const char fr_pattern_gpt2[] = "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
-const char fr_pattern_cl100k[] =
-    "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]+|"
-    "\\s+(?!\\S)|\\s+";
+const char fr_pattern_builtin[] = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,2}| "
+                                  "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]|"
+                                  "\\s+(?!\\S)|\\s+";
+const char fr_pattern_gpt2[] =
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
+const char fr_pattern_cl100k[] = "'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}+|\\p{N}{1,3}| "
+                                 "?[^\\s\\p{L}\\p{N}]++[\\r\\n]*|\\s*[\\r\\n]+|"
+                                 "\\s+(?!\\S)|\\s+";
 
 struct fr_split_pattern {
     char *text;
@@ -77,7 +78,8 @@ bool fr_splitter_init(fr_splitter *splitter, const fr_split_pattern *pattern, co
 static fr_split_step next_match(fr_splitter *splitter, size_t *start, size_t *end)
 {
     if (splitter->until <= splitter->at) {
-        fr_split_step step = fr_splitter_pcre2_match(splitter->engine, splitter->at, &splitter->match, &splitter->until);
+        fr_split_step step =
+            fr_splitter_pcre2_match(splitter->engine, splitter->at, &splitter->match, &splitter->until);
         if (step == FR_SPLIT_FAILED)
             return step;
         if (step == FR_SPLIT_END)

@@ -52,9 +52,11 @@ size_t fr_scan_chunk(const uint8_t *text, size_t bytes, size_t at);
 typedef struct fr_pcre2_pattern fr_pcre2_pattern;
 fr_status fr_pcre2_pattern_create(fr_pcre2_pattern **out, const char *text, fr_error *error);
 void fr_pcre2_pattern_free(fr_pcre2_pattern *pattern);
-struct fr_splitter_pcre2 *fr_splitter_pcre2_create(const fr_pcre2_pattern *pattern, const uint8_t *text, size_t bytes);
+struct fr_splitter_pcre2 *fr_splitter_pcre2_create(const fr_pcre2_pattern *pattern, const uint8_t *text,
+                                                   size_t bytes);
 /* The next non-empty match at or after `at`, as [*start, *end) of the original text. */
-fr_split_step fr_splitter_pcre2_match(struct fr_splitter_pcre2 *engine, size_t at, size_t *start, size_t *end);
+fr_split_step fr_splitter_pcre2_match(struct fr_splitter_pcre2 *engine, size_t at, size_t *start,
+                                      size_t *end);
 void fr_splitter_pcre2_free(struct fr_splitter_pcre2 *engine);
 
 #endif

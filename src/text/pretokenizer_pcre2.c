@@ -17,14 +17,16 @@
 #include <string.h>
 
 enum {
-    PATTERN_LIMIT = 8192,             /* bytes of a pattern we accept */
+    PATTERN_LIMIT = 8192, /* bytes of a pattern we accept */
     JIT_STACK_START = 32 * 1024,
     JIT_STACK_LIMIT = 64 * 1024 * 1024,
 };
 
-#define SPACE_SET "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}"
-#define NOT_SPACE_SET                                                                             \
-    "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}" \
+#define SPACE_SET                                                                                            \
+    "\\x{9}-\\x{d}\\x{20}\\x{85}\\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{" \
+    "3000}"
+#define NOT_SPACE_SET                                                                                        \
+    "\\x{0}-\\x{8}\\x{e}-\\x{1f}\\x{21}-\\x{84}\\x{86}-\\x{9f}\\x{a1}-\\x{167f}\\x{1681}-\\x{1fff}"          \
     "\\x{200b}-\\x{2027}\\x{202a}-\\x{202e}\\x{2030}-\\x{205e}\\x{2060}-\\x{2fff}\\x{3001}-\\x{10ffff}"
 
 struct fr_pcre2_pattern {
@@ -100,7 +102,8 @@ static fr_status translate(const char *text, fr_buffer *out, fr_error *error)
         if (posix_end) {
             length = (size_t)(posix_end - at) + 2;
         } else if (in_set && (*at == '[' || (at[0] == '&' && at[1] == '&'))) {
-            return fr_error_set(error, FR_BAD_DATA, text, "write the set without nesting, or escape the bracket",
+            return fr_error_set(error, FR_BAD_DATA, text,
+                                "write the set without nesting, or escape the bracket",
                                 "set operations inside brackets are not supported in split patterns");
         } else if (*at == '[') {
             length = set_opening(at);
@@ -114,7 +117,8 @@ static fr_status translate(const char *text, fr_buffer *out, fr_error *error)
     return out->failed ? fr_error_memory(error, PATTERN_LIMIT, "a split pattern") : FR_OK;
 }
 
-static fr_status compile(fr_pcre2_pattern *pattern, const char *text, const fr_buffer *translated, fr_error *error)
+static fr_status compile(fr_pcre2_pattern *pattern, const char *text, const fr_buffer *translated,
+                         fr_error *error)
 {
     int code = 0;
     PCRE2_SIZE offset = 0;
@@ -127,7 +131,8 @@ static fr_status compile(fr_pcre2_pattern *pattern, const char *text, const fr_b
     if (!pattern->code) {
         char reason[200] = "";
         pcre2_get_error_message(code, (PCRE2_UCHAR *)reason, sizeof reason);
-        return fr_error_set(error, FR_BAD_DATA, text, "split patterns are Perl-compatible regular expressions",
+        return fr_error_set(error, FR_BAD_DATA, text,
+                            "split patterns are Perl-compatible regular expressions",
                             "split pattern does not compile: %s", reason);
     }
     /* Without a just-in-time compiler (or executable memory) PCRE2 interprets: the same matches, slower. */
@@ -203,7 +208,8 @@ static bool make_subject(struct fr_splitter_pcre2 *engine)
     return true;
 }
 
-struct fr_splitter_pcre2 *fr_splitter_pcre2_create(const fr_pcre2_pattern *pattern, const uint8_t *text, size_t bytes)
+struct fr_splitter_pcre2 *fr_splitter_pcre2_create(const fr_pcre2_pattern *pattern, const uint8_t *text,
+                                                   size_t bytes)
 {
     struct fr_splitter_pcre2 *engine = fr_allocate(sizeof *engine);
     if (!engine)

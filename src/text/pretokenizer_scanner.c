@@ -40,7 +40,8 @@ static fr_character_class class_above_ascii(uint32_t code)
         else
             high = middle;
     }
-    bool inside = low < sizeof fr_class_ranges / sizeof fr_class_ranges[0] && code >= fr_class_ranges[low].first;
+    bool inside =
+        low < sizeof fr_class_ranges / sizeof fr_class_ranges[0] && code >= fr_class_ranges[low].first;
     return inside ? (fr_character_class)fr_class_ranges[low].kind : FR_CLASS_OTHER;
 }
 
@@ -127,7 +128,8 @@ size_t fr_scan_chunk(const uint8_t *text, size_t bytes, size_t at)
     }
     if (kind == FR_CLASS_NEWLINE)
         return space_end(text, bytes, at);
-    fr_character_class next = at + length < bytes ? class_at(text, bytes, at + length, &following) : FR_CLASS_NEWLINE;
+    fr_character_class next =
+        at + length < bytes ? class_at(text, bytes, at + length, &following) : FR_CLASS_NEWLINE;
     if (next == FR_CLASS_LETTER)
         return skip(text, bytes, at + length, FR_CLASS_LETTER);
     if (kind == FR_CLASS_OTHER || (text[at] == ' ' && next == FR_CLASS_OTHER))

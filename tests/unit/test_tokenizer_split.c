@@ -15,7 +15,8 @@ static bool unicode_is_14(void)
 }
 
 /* Splits with both and compares; prints the first difference. */
-static bool same_chunks(const fr_split_pattern *one, const fr_split_pattern *two, const uint8_t *text, size_t bytes)
+static bool same_chunks(const fr_split_pattern *one, const fr_split_pattern *two, const uint8_t *text,
+                        size_t bytes)
 {
     fr_splitter a, b;
     bool ready_a = fr_splitter_init(&a, one, text, bytes), ready_b = fr_splitter_init(&b, two, text, bytes);
@@ -88,11 +89,70 @@ TEST(every_code_point_splits_like_pcre2)
 
 /* Pieces whose neighbourhoods decide between alternatives. */
 static const char *const pieces[] = {
-    " ", "  ", "\t", "\n", "\r", "\r\n", "\v", "\f", "\xC2\xA0", "\xC2\x85", "\xE3\x80\x80", "\xE1\xA0\x8E", "\xE2\x80\xA8",
-    "a", "Z", "s", "S", "t", "d", "m", "l", "L", "v", "e", "E", "r", "ll", "ve", "re", "\xC5\xBF", "\xC3\xA9", "\xD0\x96",
-    "\xE4\xB8\xAD", "\xF0\x9D\x94\xB8", "\xCC\x81", "\xE2\x84\xAA", "'", "'", "'", "\xE2\x80\x99", "0", "7", "12", "\xD9\xA3",
-    "\xC2\xBD", "\xE2\x85\xA7", "!", "-", "_", "\"", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xE2\x80\x8D", "\xEF\xBB\xBF", "\0",
-    "\xFF", "\x80", "\xC3", "\xE2\x82", "\xF0\x9F\x98", "\xED\xA0\x80", "\xC0\x80", "\xF4\x90\x80\x80", "\xEF\xBF\xBD",
+    " ",
+    "  ",
+    "\t",
+    "\n",
+    "\r",
+    "\r\n",
+    "\v",
+    "\f",
+    "\xC2\xA0",
+    "\xC2\x85",
+    "\xE3\x80\x80",
+    "\xE1\xA0\x8E",
+    "\xE2\x80\xA8",
+    "a",
+    "Z",
+    "s",
+    "S",
+    "t",
+    "d",
+    "m",
+    "l",
+    "L",
+    "v",
+    "e",
+    "E",
+    "r",
+    "ll",
+    "ve",
+    "re",
+    "\xC5\xBF",
+    "\xC3\xA9",
+    "\xD0\x96",
+    "\xE4\xB8\xAD",
+    "\xF0\x9D\x94\xB8",
+    "\xCC\x81",
+    "\xE2\x84\xAA",
+    "'",
+    "'",
+    "'",
+    "\xE2\x80\x99",
+    "0",
+    "7",
+    "12",
+    "\xD9\xA3",
+    "\xC2\xBD",
+    "\xE2\x85\xA7",
+    "!",
+    "-",
+    "_",
+    "\"",
+    "\xE2\x82\xAC",
+    "\xF0\x9F\x98\x80",
+    "\xE2\x80\x8D",
+    "\xEF\xBB\xBF",
+    "\0",
+    "\xFF",
+    "\x80",
+    "\xC3",
+    "\xE2\x82",
+    "\xF0\x9F\x98",
+    "\xED\xA0\x80",
+    "\xC0\x80",
+    "\xF4\x90\x80\x80",
+    "\xEF\xBF\xBD",
 };
 
 static size_t mixture(fr_rng *rng, uint8_t *text, size_t limit)
@@ -185,7 +245,11 @@ TEST(foreign_patterns)
     check_chunks(pattern, "abbcab", "[a][bb][ca][b]");
     fr_split_pattern_free(pattern);
     CHECK_OK(fr_split_pattern_create(&pattern, "[\\s.]+", &error));
-    check_chunks(pattern, "a. b\xE1\xA0\x8E" "c", "[a][. ][b\xE1\xA0\x8E" "c]"); /* U+180E is no white space */
+    check_chunks(pattern,
+                 "a. b\xE1\xA0\x8E"
+                 "c",
+                 "[a][. ][b\xE1\xA0\x8E"
+                 "c]"); /* U+180E is no white space */
     fr_split_pattern_free(pattern);
 }
 
@@ -203,11 +267,24 @@ TEST(bad_patterns_are_refused)
 
 TEST(utf8_steps)
 {
-    static const struct { const char *bytes; size_t count, length; bool valid; } cases[] = {
-        {"a", 1, 1, true}, {"\xC3\xA9", 2, 2, true}, {"\xC3", 1, 1, false}, {"\xE2\x82\xAC", 3, 3, true},
-        {"\xE2\x82g", 3, 2, false}, {"\xE0\x80\x80", 3, 1, false}, {"\xED\xA0\x80", 3, 1, false},
-        {"\xF0\x9F\x98\x80", 4, 4, true}, {"\xF0\x9F\x98", 3, 3, false}, {"\xF4\x90\x80\x80", 4, 1, false},
-        {"\xC0\x80", 2, 1, false}, {"\xF5", 1, 1, false}, {"\x80", 1, 1, false},
+    static const struct {
+        const char *bytes;
+        size_t count, length;
+        bool valid;
+    } cases[] = {
+        {"a", 1, 1, true},
+        {"\xC3\xA9", 2, 2, true},
+        {"\xC3", 1, 1, false},
+        {"\xE2\x82\xAC", 3, 3, true},
+        {"\xE2\x82g", 3, 2, false},
+        {"\xE0\x80\x80", 3, 1, false},
+        {"\xED\xA0\x80", 3, 1, false},
+        {"\xF0\x9F\x98\x80", 4, 4, true},
+        {"\xF0\x9F\x98", 3, 3, false},
+        {"\xF4\x90\x80\x80", 4, 1, false},
+        {"\xC0\x80", 2, 1, false},
+        {"\xF5", 1, 1, false},
+        {"\x80", 1, 1, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bool valid;
