@@ -1,20 +1,20 @@
 /* Which nodes run, and the steps of a plan: forward in building order, then backward in reverse.
  *
- * A node is needed if a wanted output or a loss depends on it. A tensor's gradient is wanted if a parameter lies
- * behind it. The gradient of a tensor with several consumers is the sum of their shares: the first share in
- * running order overwrites, the later ones add, and by the time the producer's backward step comes all
- * consumers have run, since they were built later. Shares of a parameter go straight to the caller's vector, where
- * the first one overwrites only if the caller does not accumulate over runs.
+ * A node is needed if a wanted output or a loss depends on it. A tensor's gradient is wanted if a
+ * parameter lies behind it. The gradient of a tensor with several consumers is the sum of their shares:
+ * the first share in running order overwrites, the later ones add, and by the time the producer's backward
+ * step comes all consumers have run, since they were built later. Shares of a parameter go straight to the
+ * caller's vector, where the first one overwrites only if the caller does not accumulate over runs.
  *
- * Operators that make gradients while going forward (head and loss) give their shares in the forward pass. When one
- * tensor is several inputs of one node, kernels would have to take care of writing the same memory twice; so the
- * second share goes to memory of its own and a step of its own adds it.
+ * Operators that make gradients while going forward (head and loss) give their shares in the forward pass.
+ * When one tensor is several inputs of one node, kernels would have to take care of writing the same
+ * memory twice; so the second share goes to memory of its own and a step of its own adds it.
  */
 #include "graph/plan_internal.h"
 
 #include <string.h>
 
-/* ---- two operators of autograd's own ------------------------------------------------------------------ */
+/* ---- two operators of autograd's own ---- */
 
 static fr_status no_infer(fr_node *node, fr_error *error)
 {
@@ -68,11 +68,16 @@ static const fr_node *own_node(fr_planning *planning, const fr_op *op, fr_tensor
     fr_node *node = fr_plan_memory(planning, sizeof *node);
     if (!node)
         return NULL;
-    *node = (fr_node){.op = op, .index = -1, .inputs = 1, .outputs = op->outputs, .in = {tensor}, .out = {op->outputs ? tensor : NULL}};
+    *node = (fr_node){.op = op,
+                      .index = -1,
+                      .inputs = 1,
+                      .outputs = op->outputs,
+                      .in = {tensor},
+                      .out = {op->outputs ? tensor : NULL}};
     return node;
 }
 
-/* ---- which nodes and gradients -------------------------------------------------------------------------- */
+/* ---- which nodes and gradients ---- */
 
 /* Marks everything the marked nodes depend on. */
 static void mark_ancestors(const fr_graph *graph, bool *needed)
@@ -90,9 +95,11 @@ static fr_status check_loss(fr_planning *planning, const fr_tensor *loss, bool *
     mark_ancestors(planning->graph, ancestors);
     for (int n = 0; n < loss->producer->index; n++)
         if (ancestors[n] && planning->graph->nodes[n]->op->backward_in_forward)
-            return fr_error_set(planning->error, FR_BAD_USAGE, planning->graph->nodes[n]->out[0]->name,
-                                "several head losses are summed without help; weigh them with the option weight",
-                                "the tensor 'loss' is computed from a %s, which trains on its own", planning->graph->nodes[n]->op->name);
+            return fr_error_set(
+                planning->error, FR_BAD_USAGE, planning->graph->nodes[n]->out[0]->name,
+                "several head losses are summed without help; weigh them with the option weight",
+                "the tensor 'loss' is computed from a %s, which trains on its own",
+                planning->graph->nodes[n]->op->name);
     return FR_OK;
 }
 
@@ -101,7 +108,8 @@ static fr_status mark_losses(fr_planning *planning)
     const fr_graph *graph = planning->graph;
     const fr_tensor *loss = fr_graph_find(graph, "loss");
     if (!loss || !loss->producer || loss->rows != 1 || loss->columns != 1)
-        return fr_error_set(planning->error, FR_BAD_USAGE, "loss", "build one with fr_head_loss, or name a 1 x 1 tensor 'loss'",
+        return fr_error_set(planning->error, FR_BAD_USAGE, "loss",
+                            "build one with fr_head_loss, or name a 1 x 1 tensor 'loss'",
                             "a training plan needs a computed 1 x 1 tensor named 'loss'");
     bool *ancestors = fr_plan_memory(planning, (size_t)graph->node_count);
     if (!ancestors)
@@ -121,7 +129,8 @@ static fr_status mark_outputs(fr_planning *planning)
         const fr_tensor *tensor = name ? fr_graph_find(graph, name) : NULL;
         if (!tensor || !tensor->producer)
             return fr_error_set(planning->error, FR_BAD_USAGE, name ? name : "(null)", NULL,
-                                tensor ? "an output must be computed, this is an input" : "the graph has no tensor of this name");
+                                tensor ? "an output must be computed, this is an input"
+                                       : "the graph has no tensor of this name");
         planning->needed[tensor->producer->index] = true;
     }
     return FR_OK;
@@ -147,7 +156,7 @@ static void mark_wanted_gradients(fr_planning *planning)
     }
 }
 
-/* ---- forward steps ---------------------------------------------------------------------------------------- */
+/* ---- forward steps ---- */
 
 static int data_value(fr_planning *planning, const fr_tensor *tensor)
 {
@@ -180,7 +189,7 @@ static fr_status bind_data(fr_planning *planning, fr_step *step, bool backward)
     return FR_OK;
 }
 
-/* ---- gradients -------------------------------------------------------------------------------------------- */
+/* ---- gradients ---- */
 
 static bool seen_before(const fr_node *node, int input)
 {
@@ -263,7 +272,8 @@ static fr_status write_seed(fr_planning *planning)
     if (loss->producer->op->backward_in_forward)
         return FR_OK;
     if (!planning->wanted[loss->id])
-        return fr_error_set(planning->error, FR_BAD_USAGE, "loss", NULL, "the loss does not depend on any parameter");
+        return fr_error_set(planning->error, FR_BAD_USAGE, "loss", NULL,
+                            "the loss does not depend on any parameter");
     const fr_node *node = own_node(planning, &seed_op, loss);
     int index = planning->plan->step_count;
     if (!node || !fr_plan_step(planning, node, FR_BACKWARD))
@@ -279,7 +289,8 @@ static fr_status write_backward_node(fr_planning *planning, const fr_node *node)
     if (!reached)
         return FR_OK;
     if (!node->op->reference[FR_BACKWARD].run)
-        return fr_error_set(planning->error, FR_BAD_USAGE, node->out[0]->name, NULL, "operator %s has no backward kernel", node->op->name);
+        return fr_error_set(planning->error, FR_BAD_USAGE, node->out[0]->name, NULL,
+                            "operator %s has no backward kernel", node->op->name);
     int index = planning->plan->step_count;
     fr_step *step = fr_plan_step(planning, node, FR_BACKWARD);
     if (!step)

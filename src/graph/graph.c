@@ -1,9 +1,9 @@
 /* Building and reading a graph.
  *
- * Building is a conversation that must not be interrupted: model code calls one operator after the other and
- * never looks at a status. So the first mistake (a wrong shape, a name used twice, memory gone) is written
- * into the graph, and from there on every call returns the same dead tensor and changes nothing. Asking
- * fr_graph_check once at the end gives the first mistake, which is the one that matters.
+ * Building is a conversation that must not be interrupted: model code calls one operator after the other
+ * and never looks at a status. So the first mistake (a wrong shape, a name used twice, memory gone) is
+ * written into the graph, and from there on every call returns the same dead tensor and changes nothing.
+ * Asking fr_graph_check once at the end gives the first mistake, which is the one that matters.
  *
  * Building order is topological order, because an operator can only be applied to tensors that exist. All
  * readers (plans, cost models, exporters) rely on this.
@@ -20,7 +20,8 @@ fr_graph *fr_graph_create(fr_error *error)
         return NULL;
     }
     fr_arena_init(&graph->arena, 64 << 10);
-    graph->dead = (fr_tensor){.name = "(dead)", .id = -1, .rows = 1, .columns = 1, .parameter = -1, .producer = &graph->dead_node};
+    graph->dead = (fr_tensor){
+        .name = "(dead)", .id = -1, .rows = 1, .columns = 1, .parameter = -1, .producer = &graph->dead_node};
     graph->dead_node.index = -1;
     for (int i = 0; i < FR_MAX_OUTPUTS; i++)
         graph->dead_node.out[i] = &graph->dead;
@@ -69,7 +70,7 @@ bool fr_graph_grow(fr_graph *graph, void **array, int *capacity, int count, size
     return true;
 }
 
-/* ---- tensors and names ---------------------------------------------------------------------------- */
+/* ---- tensors and names ---- */
 
 fr_tensor *fr_graph_find(const fr_graph *graph, const char *name)
 {
@@ -87,7 +88,8 @@ static const char *claim_name(fr_graph *graph, const char *name)
         return NULL;
     }
     if (fr_graph_find(graph, name)) {
-        fr_error_set(&graph->mistake, FR_BAD_USAGE, name, "give each tensor its own name", "two tensors have this name");
+        fr_error_set(&graph->mistake, FR_BAD_USAGE, name, "give each tensor its own name",
+                     "two tensors have this name");
         return NULL;
     }
     const char *copy = fr_arena_strdup(&graph->arena, name);
@@ -107,7 +109,12 @@ fr_tensor *fr_graph_tensor(fr_graph *graph, const char *name, fr_kind kind, int6
         fr_error_memory(&graph->mistake, sizeof *tensor, "a tensor");
         return NULL;
     }
-    *tensor = (fr_tensor){.name = copy, .id = graph->tensor_count, .kind = kind, .rows = rows, .columns = columns, .parameter = -1};
+    *tensor = (fr_tensor){.name = copy,
+                          .id = graph->tensor_count,
+                          .kind = kind,
+                          .rows = rows,
+                          .columns = columns,
+                          .parameter = -1};
     graph->tensors[graph->tensor_count++] = tensor;
     return tensor;
 }
@@ -117,7 +124,8 @@ fr_tensor *fr_name(fr_graph *graph, fr_tensor *tensor, const char *name)
     if (fr_graph_is_dead(graph) || !tensor)
         return &graph->dead;
     if (!tensor->producer) {
-        fr_error_set(&graph->mistake, FR_BAD_USAGE, tensor->name, NULL, "inputs and parameters keep the name they were declared with");
+        fr_error_set(&graph->mistake, FR_BAD_USAGE, tensor->name, NULL,
+                     "inputs and parameters keep the name they were declared with");
         return &graph->dead;
     }
     const char *copy = claim_name(graph, name);
@@ -127,7 +135,8 @@ fr_tensor *fr_name(fr_graph *graph, fr_tensor *tensor, const char *name)
     return tensor;
 }
 
-/* Declaring an input again gives the same tensor: operators that need "loss_scale" need not agree who declares it. */
+/* Declaring an input again gives the same tensor: operators that need "loss_scale" need not agree who
+ * declares it. */
 static fr_tensor *declare_input(fr_graph *graph, const char *name, fr_kind kind, int64_t rows)
 {
     if (fr_graph_is_dead(graph))
@@ -149,23 +158,28 @@ fr_tensor *fr_input_scalar(fr_graph *graph, const char *name)
     return declare_input(graph, name, FR_KIND_STATISTIC, 1);
 }
 
-/* ---- applying operators ---------------------------------------------------------------------------- */
+/* ---- applying operators ---- */
 
-static fr_status check_inputs(const fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count, fr_error *error)
+static fr_status check_inputs(const fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count,
+                              fr_error *error)
 {
     if (count < op->min_inputs || count > op->max_inputs || count > FR_MAX_INPUTS)
-        return fr_error_set(error, FR_BAD_USAGE, op->name, NULL, "takes %d to %d inputs, got %d", op->min_inputs, op->max_inputs, count);
+        return fr_error_set(error, FR_BAD_USAGE, op->name, NULL, "takes %d to %d inputs, got %d",
+                            op->min_inputs, op->max_inputs, count);
     for (int i = 0; i < count; i++) {
         const fr_tensor *tensor = inputs[i];
         if (!tensor && i >= op->min_inputs)
             continue;
-        if (!tensor || tensor->id < 0 || tensor->id >= graph->tensor_count || graph->tensors[tensor->id] != tensor)
-            return fr_error_set(error, FR_BAD_USAGE, op->name, NULL, "input %d is not a tensor of this graph", i);
+        if (!tensor || tensor->id < 0 || tensor->id >= graph->tensor_count ||
+            graph->tensors[tensor->id] != tensor)
+            return fr_error_set(error, FR_BAD_USAGE, op->name, NULL, "input %d is not a tensor of this graph",
+                                i);
     }
     return FR_OK;
 }
 
-static fr_node *new_node(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count, const void *attributes, size_t bytes)
+static fr_node *new_node(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count,
+                         const void *attributes, size_t bytes)
 {
     fr_node *node = fr_arena_alloc(&graph->arena, sizeof *node);
     void *copy = bytes ? fr_arena_alloc(&graph->arena, bytes) : NULL;
@@ -175,7 +189,8 @@ static fr_node *new_node(fr_graph *graph, const fr_op *op, fr_tensor *const *inp
     }
     if (bytes)
         memcpy(copy, attributes, bytes);
-    *node = (fr_node){.op = op, .index = graph->node_count, .inputs = count, .outputs = op->outputs, .attributes = copy};
+    *node = (fr_node){
+        .op = op, .index = graph->node_count, .inputs = count, .outputs = op->outputs, .attributes = copy};
     for (int i = 0; i < count; i++)
         node->in[i] = inputs[i];
     return node;
@@ -202,14 +217,17 @@ static fr_status check_outputs(const fr_node *node, fr_error *error)
 {
     for (int i = 0; i < node->outputs; i++) {
         const fr_tensor *out = node->out[i];
-        if ((out->rows != FR_TOKENS && out->rows < 1) || out->columns < 1 || out->columns > FR_MAX_ELEMENTS / (out->rows < 1 ? 1 : out->rows))
-            return fr_error_set(error, FR_BAD_USAGE, out->name, NULL, "the operator inferred the shape %lld x %lld",
-                                (long long)out->rows, (long long)out->columns);
+        if ((out->rows != FR_TOKENS && out->rows < 1) || out->columns < 1 ||
+            out->columns > FR_MAX_ELEMENTS / (out->rows < 1 ? 1 : out->rows))
+            return fr_error_set(error, FR_BAD_USAGE, out->name, NULL,
+                                "the operator inferred the shape %lld x %lld", (long long)out->rows,
+                                (long long)out->columns);
     }
     return FR_OK;
 }
 
-fr_tensor *fr_apply(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count, const void *attributes, size_t attribute_bytes)
+fr_tensor *fr_apply(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count,
+                    const void *attributes, size_t attribute_bytes)
 {
     if (fr_graph_is_dead(graph) || check_inputs(graph, op, inputs, count, &graph->mistake) != FR_OK)
         return &graph->dead;
@@ -223,13 +241,14 @@ fr_tensor *fr_apply(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, 
         graph->mistake.status = fr_error_within(&graph->mistake, status, node->out[0]->name);
         return &graph->dead;
     }
-    if (!fr_graph_grow(graph, (void **)&graph->nodes, &graph->node_capacity, graph->node_count, sizeof *graph->nodes))
+    if (!fr_graph_grow(graph, (void **)&graph->nodes, &graph->node_capacity, graph->node_count,
+                       sizeof *graph->nodes))
         return &graph->dead;
     graph->nodes[graph->node_count++] = node;
     return node->out[0];
 }
 
-/* ---- help for `infer` ------------------------------------------------------------------------------ */
+/* ---- help for `infer` ---- */
 
 static const char *rows_text(int64_t rows, char *out, size_t size)
 {
@@ -246,8 +265,9 @@ fr_status fr_node_expect(const fr_node *node, int input, int64_t rows, int64_t c
     if (tensor->rows == rows && tensor->columns == columns)
         return FR_OK;
     char got[24], want[24];
-    return fr_error_set(error, FR_BAD_USAGE, tensor->name, NULL, "input %d of %s is %s x %lld, it must be %s x %lld", input,
-                        node->op->name, rows_text(tensor->rows, got, sizeof got), (long long)tensor->columns,
+    return fr_error_set(error, FR_BAD_USAGE, tensor->name, NULL,
+                        "input %d of %s is %s x %lld, it must be %s x %lld", input, node->op->name,
+                        rows_text(tensor->rows, got, sizeof got), (long long)tensor->columns,
                         rows_text(rows, want, sizeof want), (long long)columns);
 }
 
@@ -258,7 +278,7 @@ void fr_node_output(fr_node *node, int output, fr_kind kind, int64_t rows, int64
     node->out[output]->columns = columns;
 }
 
-/* ---- reading --------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 int fr_graph_nodes(const fr_graph *graph)
 {

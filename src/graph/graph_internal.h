@@ -23,8 +23,9 @@ struct fr_graph {
     fr_node dead_node;
 };
 
-#define FR_MAX_ELEMENTS ((int64_t)1 << 40) /* of one tensor: 4 TiB of fp32, far beyond any machine this is for */
-#define FR_FLAT_ALIGN 16                   /* elements between parameter offsets: 64 bytes of fp32 */
+#define FR_MAX_ELEMENTS                                                                                      \
+    ((int64_t)1 << 40)   /* of one tensor: 4 TiB of fp32, far beyond any machine this is for */
+#define FR_FLAT_ALIGN 16 /* elements between parameter offsets: 64 bytes of fp32 */
 
 /* Room for one more item in an array kept in the graph's arena; false (and a mistake) when memory is out. */
 bool fr_graph_grow(fr_graph *graph, void **array, int *capacity, int count, size_t item_bytes);

@@ -1,10 +1,10 @@
 /* Where blocks of known size and lifetime go in one arena.
  *
- * Finding the smallest arena is a packing problem without a fast exact answer. Placing the largest block first, each
- * into the tightest gap among the blocks that live at the same time as it, comes within a few per cent of the
- * lower bound (the most bytes alive at one step) on the graphs of language models, whose large blocks have
- * nested lifetimes: what the forward pass saves last, the backward pass needs first. Ties fall to the earlier
- * block, so the layout is the same on every machine.
+ * Finding the smallest arena is a packing problem without a fast exact answer. Placing the largest block
+ * first, each into the tightest gap among the blocks that live at the same time as it, comes within a few
+ * per cent of the lower bound (the most bytes alive at one step) on the graphs of language models, whose
+ * large blocks have nested lifetimes: what the forward pass saves last, the backward pass needs first.
+ * Ties fall to the earlier block, so the layout is the same on every machine.
  */
 #include "graph/plan_internal.h"
 
@@ -36,8 +36,8 @@ static void sort_by_size(const fr_block *blocks, int count, int *order)
     }
 }
 
-/* The tightest gap between placed blocks alive together with `block`, or the end of the last of them. `placed` is
- * sorted by offset. */
+/* The tightest gap between placed blocks alive together with `block`, or the end of the last of them.
+ * `placed` is sorted by offset. */
 static size_t find_gap(const fr_block *blocks, const int *placed, int count, const fr_block *block)
 {
     size_t end = 0, best = 0, best_room = SIZE_MAX, bytes = round_up(block->bytes);

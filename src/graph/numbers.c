@@ -1,9 +1,9 @@
 /* Number formats: what a tensor's elements are and how to get them in and out of double.
  *
  * The reference kernels and the tests do all arithmetic in double. They read a stretch of any float tensor
- * into doubles, compute, and write it back, so one source covers fp32, bf16 and fp64. bf16 is the upper half
- * of an fp32: widening is exact, narrowing rounds to the nearest, ties to even. A double is narrowed to fp32
- * first; the second rounding can differ from a direct one only within 2^-29 of a tie, far below
+ * into doubles, compute, and write it back, so one source covers fp32, bf16 and fp64. bf16 is the upper
+ * half of an fp32: widening is exact, narrowing rounds to the nearest, ties to even. A double is narrowed
+ * to fp32 first; the second rounding can differ from a direct one only within 2^-29 of a tie, far below
  * what any kernel is compared to.
  */
 #include "frontier/graph.h"
@@ -75,7 +75,8 @@ static void store_f64(double *to, int64_t count, const double *values, bool accu
         to[i] = accumulate ? to[i] + values[i] : values[i];
 }
 
-void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, const double *values, bool accumulate)
+void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, const double *values,
+                      bool accumulate)
 {
     if (dtype == FR_F32)
         store_f32((float *)data + start, count, values, accumulate);

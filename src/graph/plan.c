@@ -1,10 +1,10 @@
 /* Making a plan: from a graph and an extent to a list of bound kernel calls over one arena.
  *
  * The pipeline: autograd.c writes steps over numbered values; here every step gets the best kernel that
- * accepts it and the scratch that kernel asks for; the first and last step that touch a value are its lifetime;
- * layout.c places the values of the arena; and the value numbers become slots, the pointers to fill in before a
- * call. All of this happens before any clock is charged, so it is written for clarity; what it leaves behind is
- * flat arrays that run.c walks without a decision.
+ * accepts it and the scratch that kernel asks for; the first and last step that touch a value are its
+ * lifetime; layout.c places the values of the arena; and the value numbers become slots, the pointers to
+ * fill in before a call. All of this happens before any clock is charged, so it is written for clarity;
+ * what it leaves behind is flat arrays that run.c walks without a decision.
  */
 #include "graph/plan_internal.h"
 
@@ -12,16 +12,18 @@
 
 #define MAX_TOKENS ((int64_t)1 << 31) /* of one run: ids and row numbers stay far from overflow */
 
-/* ---- values and steps -------------------------------------------------------------------------------- */
+/* ---- values and steps ---- */
 
+/* clang-format off */
 static const fr_dtype kind_dtype[][3] = {
     /*                      F32     BF16     F64 numerics */
-    [FR_KIND_IDS] = {FR_I32, FR_I32, FR_I32},
-    [FR_KIND_PARAMETER] = {FR_F32, FR_F32, FR_F64},
-    [FR_KIND_STREAM] = {FR_F32, FR_F32, FR_F64},
+    [FR_KIND_IDS]        = {FR_I32, FR_I32,  FR_I32},
+    [FR_KIND_PARAMETER]  = {FR_F32, FR_F32,  FR_F64},
+    [FR_KIND_STREAM]     = {FR_F32, FR_F32,  FR_F64},
     [FR_KIND_ACTIVATION] = {FR_F32, FR_BF16, FR_F64},
-    [FR_KIND_STATISTIC] = {FR_F32, FR_F32, FR_F64},
+    [FR_KIND_STATISTIC]  = {FR_F32, FR_F32,  FR_F64},
 };
+/* clang-format on */
 
 fr_dtype fr_plan_dtype(const fr_plan *plan, const fr_tensor *tensor)
 {
@@ -65,10 +67,12 @@ static bool grow(fr_planning *planning, void **array, int *capacity, int count, 
 static fr_value *new_value(fr_planning *planning, int64_t elements, fr_dtype dtype)
 {
     fr_plan *plan = planning->plan;
-    if (!grow(planning, (void **)&plan->values, &plan->value_capacity, plan->value_count, sizeof *plan->values))
+    if (!grow(planning, (void **)&plan->values, &plan->value_capacity, plan->value_count,
+              sizeof *plan->values))
         return NULL;
     fr_value *value = &plan->values[plan->value_count++];
-    *value = (fr_value){.dtype = dtype, .elements = elements, .base = FR_BASE_ARENA, .first = INT32_MAX, .last = -1};
+    *value = (fr_value){
+        .dtype = dtype, .elements = elements, .base = FR_BASE_ARENA, .first = INT32_MAX, .last = -1};
     value->bytes = (size_t)elements * fr_dtype_bytes(dtype);
     return value;
 }
@@ -78,11 +82,15 @@ static int input_number(fr_planning *planning, const fr_tensor *tensor, int64_t 
 {
     fr_plan *plan = planning->plan;
     if (plan->input_count == FR_MAX_PLAN_INPUTS) {
-        fr_error_set(planning->error, FR_BAD_USAGE, tensor->name, NULL, "a plan takes at most %d run-time inputs", FR_MAX_PLAN_INPUTS);
+        fr_error_set(planning->error, FR_BAD_USAGE, tensor->name, NULL,
+                     "a plan takes at most %d run-time inputs", FR_MAX_PLAN_INPUTS);
         return -1;
     }
-    plan->inputs[plan->input_count] = (fr_plan_input){
-        .tensor = tensor, .dtype = fr_plan_dtype(plan, tensor), .elements = elements, .least = INT32_MIN, .most = INT32_MAX};
+    plan->inputs[plan->input_count] = (fr_plan_input){.tensor = tensor,
+                                                      .dtype = fr_plan_dtype(plan, tensor),
+                                                      .elements = elements,
+                                                      .least = INT32_MIN,
+                                                      .most = INT32_MAX};
     return plan->input_count++;
 }
 
@@ -91,8 +99,8 @@ int fr_plan_value(fr_planning *planning, const fr_tensor *tensor, bool gradient)
     fr_plan *plan = planning->plan;
     int64_t elements = fr_plan_elements(plan, tensor);
     if (elements < 0) {
-        fr_error_set(planning->error, FR_BAD_USAGE, tensor->name, "use fewer rows", "a tensor of more than %lld elements",
-                     (long long)FR_MAX_ELEMENTS);
+        fr_error_set(planning->error, FR_BAD_USAGE, tensor->name, "use fewer rows",
+                     "a tensor of more than %lld elements", (long long)FR_MAX_ELEMENTS);
         return FR_NO_VALUE;
     }
     fr_value *value = new_value(planning, elements, fr_plan_dtype(plan, tensor));
@@ -106,7 +114,8 @@ int fr_plan_value(fr_planning *planning, const fr_tensor *tensor, bool gradient)
     int input = tensor->producer || tensor->parameter >= 0 ? 0 : input_number(planning, tensor, elements);
     if (tensor->parameter >= 0) {
         value->base = gradient ? FR_BASE_GRADIENTS : FR_BASE_PARAMETERS;
-        value->offset = (size_t)planning->graph->parameters[tensor->parameter].offset * fr_dtype_bytes(value->dtype);
+        value->offset =
+            (size_t)planning->graph->parameters[tensor->parameter].offset * fr_dtype_bytes(value->dtype);
     } else if (!tensor->producer) {
         value->base = FR_BASE_INPUTS + input;
     }
@@ -127,7 +136,7 @@ fr_step *fr_plan_step(fr_planning *planning, const fr_node *node, fr_pass pass)
     return step;
 }
 
-/* ---- kernels --------------------------------------------------------------------------------------------- */
+/* ---- kernels ---- */
 
 static void describe_call(const fr_plan *plan, fr_step *step)
 {
@@ -168,7 +177,8 @@ static fr_status bind_kernel(fr_planning *planning, fr_step *step)
     if (table && table->forbid_fallback && !table->reference_only && !op->reference_suffices)
         return fr_error_set(planning->error, FR_BAD_ENVIRONMENT, op->name,
                             "FRONTIER_KERNELS=ref runs the plain reference, slowly",
-                            "no fast %s kernel takes this shape and dtype", step->pass == FR_FORWARD ? "forward" : "backward");
+                            "no fast %s kernel takes this shape and dtype",
+                            step->pass == FR_FORWARD ? "forward" : "backward");
     return FR_OK;
 }
 
@@ -246,16 +256,19 @@ static void add_up_flops(fr_plan *plan)
     for (int s = 0; s < plan->step_count; s++) {
         const fr_node *node = plan->steps[s].node;
         double (*needed)(const fr_node *, fr_extent, fr_pass) = node->op->flops;
-        double (*full)(const fr_node *, fr_extent, fr_pass) = node->op->flops_full ? node->op->flops_full : needed;
+        double (*full)(const fr_node *, fr_extent, fr_pass) =
+            node->op->flops_full ? node->op->flops_full : needed;
         bool both = plan->train && node->op->backward_in_forward;
         if (needed)
-            plan->flops += needed(node, plan->extent, plan->steps[s].pass) + (both ? needed(node, plan->extent, FR_BACKWARD) : 0);
+            plan->flops += needed(node, plan->extent, plan->steps[s].pass) +
+                           (both ? needed(node, plan->extent, FR_BACKWARD) : 0);
         if (full)
-            plan->flops_full += full(node, plan->extent, plan->steps[s].pass) + (both ? full(node, plan->extent, FR_BACKWARD) : 0);
+            plan->flops_full += full(node, plan->extent, plan->steps[s].pass) +
+                                (both ? full(node, plan->extent, FR_BACKWARD) : 0);
     }
 }
 
-/* ---- lifetimes and places ---------------------------------------------------------------------------------- */
+/* ---- lifetimes and places ---- */
 
 static void touch(fr_plan *plan, int value, int step)
 {
@@ -288,9 +301,11 @@ static fr_status check_total(fr_planning *planning)
 {
     double total = 0;
     for (int v = 0; v < planning->plan->value_count; v++)
-        total += planning->plan->values[v].base == FR_BASE_ARENA ? (double)planning->plan->values[v].bytes : 0;
+        total +=
+            planning->plan->values[v].base == FR_BASE_ARENA ? (double)planning->plan->values[v].bytes : 0;
     if (total > (double)((int64_t)1 << 47))
-        return fr_error_set(planning->error, FR_BAD_USAGE, "plan", "use fewer rows or shorter ones", "needs up to %.3g bytes of memory", total);
+        return fr_error_set(planning->error, FR_BAD_USAGE, "plan", "use fewer rows or shorter ones",
+                            "needs up to %.3g bytes of memory", total);
     return FR_OK;
 }
 
@@ -317,14 +332,15 @@ static fr_status place_values(fr_planning *planning)
     return FR_OK;
 }
 
-/* ---- slots -------------------------------------------------------------------------------------------------- */
+/* ---- slots ---- */
 
 static void add_slot(fr_plan *plan, fr_step *step, int value, size_t field)
 {
     if (value == FR_NO_VALUE)
         return;
     const fr_value *v = &plan->values[value];
-    plan->slots[plan->slot_count++] = (fr_slot){.field = (uint16_t)field, .base = (uint16_t)v->base, .offset = v->offset};
+    plan->slots[plan->slot_count++] =
+        (fr_slot){.field = (uint16_t)field, .base = (uint16_t)v->base, .offset = v->offset};
     step->slots++;
 }
 
@@ -351,17 +367,19 @@ static fr_status write_slots(fr_planning *planning)
     return FR_OK;
 }
 
-/* ---- the whole ------------------------------------------------------------------------------------------------ */
+/* ---- the whole ---- */
 
 static fr_status check_options(const fr_graph *graph, const fr_plan_options *options, fr_error *error)
 {
     FR_TRY(fr_graph_check(graph, error));
     fr_extent extent = options->extent;
     if (extent.rows < 1 || extent.T < 1 || extent.T > MAX_TOKENS / extent.rows)
-        return fr_error_set(error, FR_BAD_USAGE, "plan", NULL, "%lld rows of %lld tokens: need at least one and at most 2^31 tokens",
+        return fr_error_set(error, FR_BAD_USAGE, "plan", NULL,
+                            "%lld rows of %lld tokens: need at least one and at most 2^31 tokens",
                             (long long)extent.rows, (long long)extent.T);
     if (!options->train && options->output_count < 1)
-        return fr_error_set(error, FR_BAD_USAGE, "plan", "name an output, or train", "nothing is wanted of this plan");
+        return fr_error_set(error, FR_BAD_USAGE, "plan", "name an output, or train",
+                            "nothing is wanted of this plan");
     return FR_OK;
 }
 
@@ -388,7 +406,8 @@ static fr_status list_outputs(fr_planning *planning)
         return planning->error->status;
     for (int i = 0; i < planning->options->output_count; i++) {
         const fr_tensor *tensor = fr_graph_find(planning->graph, planning->options->outputs[i]);
-        plan->outputs[plan->output_count++] = (fr_plan_output_entry){tensor->name, planning->data[tensor->id]};
+        plan->outputs[plan->output_count++] =
+            (fr_plan_output_entry){tensor->name, planning->data[tensor->id]};
     }
     return FR_OK;
 }
@@ -406,7 +425,8 @@ static fr_status build(fr_planning *planning)
     return write_slots(planning);
 }
 
-fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_options *options, fr_error *error)
+fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_options *options,
+                         fr_error *error)
 {
     *out = NULL;
     FR_TRY(check_options(graph, options, error));
@@ -420,7 +440,10 @@ fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_opt
     plan->residual_bf16 = options->residual_bf16;
     plan->train = options->train;
     fr_error unused = {0};
-    fr_planning planning = {.plan = plan, .graph = graph, .options = options, .error = error ? error : &unused};
+    fr_planning planning = {.plan = plan,
+                            .graph = graph,
+                            .options = options,
+                            .error = error ? error : &unused};
     fr_status status = build(&planning);
     if (status != FR_OK) {
         fr_plan_free(plan);
@@ -453,7 +476,8 @@ fr_extent fr_plan_extent(const fr_plan *plan)
     return plan->extent;
 }
 
-void fr_plan_visit(const fr_plan *plan, void (*visit)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel),
+void fr_plan_visit(const fr_plan *plan,
+                   void (*visit)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel),
                    void *context)
 {
     for (int s = 0; s < plan->step_count; s++)

@@ -1,10 +1,10 @@
 /* The inside of a plan: values and steps.
  *
- * A value is one stretch of memory with a dtype: a tensor's data, a tensor's gradient, or a step's scratch. A
- * step is one kernel call; it names the values it touches by number. The making of a plan is a pipeline over
- * these two lists: autograd.c writes the steps, plan.c binds a kernel to each and finds the lifetime of each value,
- * layout.c gives the values that live in the arena their places, and plan.c turns value numbers into the list of
- * pointers (slots) that run.c fills in before every call.
+ * A value is one stretch of memory with a dtype: a tensor's data, a tensor's gradient, or a step's
+ * scratch. A step is one kernel call; it names the values it touches by number. The making of a plan is a
+ * pipeline over these two lists: autograd.c writes the steps, plan.c binds a kernel to each and finds the
+ * lifetime of each value, layout.c gives the values that live in the arena their places, and plan.c turns
+ * value numbers into the list of pointers (slots) that run.c fills in before every call.
  */
 #ifndef FRONTIER_PLAN_INTERNAL_H
 #define FRONTIER_PLAN_INTERNAL_H
@@ -37,9 +37,9 @@ typedef struct fr_step {
     const fr_kernel *kernel;
     int in[FR_MAX_INPUTS], out[FR_MAX_OUTPUTS], grad_out[FR_MAX_OUTPUTS], grad_in[FR_MAX_INPUTS], scratch;
     int parameter[FR_MAX_INPUTS]; /* parameter index of input i, or -1: for prepared copies */
-    unsigned first_gradient;      /* bit i: grad_in[i] is a parameter's and this is the run's first share of it */
-    fr_call call;                 /* everything but the pointers */
-    int slot, slots;              /* the pointers */
+    unsigned first_gradient; /* bit i: grad_in[i] is a parameter's and this is the run's first share of it */
+    fr_call call;            /* everything but the pointers */
+    int slot, slots;         /* the pointers */
 } fr_step;
 
 typedef struct fr_plan_input {
@@ -91,7 +91,7 @@ typedef struct fr_planning {
     int *data, *gradient; /* value numbers, FR_NO_VALUE until there is one */
     bool *needed;         /* nodes that run */
     bool *wanted;         /* tensors whose gradient leads to a parameter */
-    fr_error *error; /* never NULL */
+    fr_error *error;      /* never NULL */
 } fr_planning;
 
 fr_dtype fr_plan_dtype(const fr_plan *plan, const fr_tensor *tensor);

@@ -1,9 +1,9 @@
 /* Running a plan: check what the caller brought, then fill in pointers and call kernels.
  *
- * Everything that could be decided was decided when the plan was made. Per step a run copies the prepared call,
- * writes some ten pointers and calls the kernel; there is no lock, no allocation and no state in the plan, so any
- * number of threads may run one plan, each with its own arena. Ids come from files, so they are checked against
- * the tables they index before the first kernel sees them.
+ * Everything that could be decided was decided when the plan was made. Per step a run copies the prepared
+ * call, writes some ten pointers and calls the kernel; there is no lock, no allocation and no state in the
+ * plan, so any number of threads may run one plan, each with its own arena. Ids come from files, so they
+ * are checked against the tables they index before the first kernel sees them.
  */
 #include "graph/plan_internal.h"
 
@@ -34,7 +34,8 @@ static fr_status check_ids(const fr_plan_input *input, const int32_t *ids, fr_er
 {
     for (int64_t i = 0; i < input->elements; i++)
         if (ids[i] < input->least || ids[i] > input->most)
-            return fr_error_set(error, FR_BAD_DATA, input->tensor->name, "do tokenizer and model belong together?",
+            return fr_error_set(error, FR_BAD_DATA, input->tensor->name,
+                                "do tokenizer and model belong together?",
                                 "id %d at token %lld is outside %lld..%lld", (int)ids[i], (long long)i,
                                 (long long)input->least, (long long)input->most);
     return FR_OK;
@@ -46,7 +47,8 @@ static fr_status bind_inputs(running *run, fr_error *error)
         const fr_plan_input *input = &run->plan->inputs[i];
         const void *data = find_binding(run->args, input);
         if (!data)
-            return fr_error_set(error, FR_BAD_USAGE, input->tensor->name, NULL, "this run-time input was not given");
+            return fr_error_set(error, FR_BAD_USAGE, input->tensor->name, NULL,
+                                "this run-time input was not given");
         if (input->dtype == FR_I32)
             FR_TRY(check_ids(input, data, error));
         run->bases[FR_BASE_INPUTS + i] = data;
@@ -59,11 +61,13 @@ static fr_status start(running *run, const fr_plan *plan, const fr_run_args *arg
     run->plan = plan;
     run->args = args;
     if (plan->arena_bytes && (!args->arena || (uintptr_t)args->arena % 64))
-        return fr_error_set(error, FR_BAD_USAGE, "arena", NULL, "a run needs %zu bytes aligned to 64", plan->arena_bytes);
+        return fr_error_set(error, FR_BAD_USAGE, "arena", NULL, "a run needs %zu bytes aligned to 64",
+                            plan->arena_bytes);
     if (!args->parameters && plan->graph->parameter_count)
         return fr_error_set(error, FR_BAD_USAGE, "parameters", NULL, "a run needs the parameters");
     if (!args->gradients && plan->train)
-        return fr_error_set(error, FR_BAD_USAGE, "gradients", NULL, "a training run needs a vector for gradients");
+        return fr_error_set(error, FR_BAD_USAGE, "gradients", NULL,
+                            "a training run needs a vector for gradients");
     run->bases[FR_BASE_ARENA] = args->arena;
     run->bases[FR_BASE_PARAMETERS] = args->parameters;
     run->bases[FR_BASE_GRADIENTS] = args->gradients;
@@ -145,7 +149,7 @@ const void *fr_plan_output(const fr_plan *plan, const void *arena, const char *n
     return NULL;
 }
 
-/* ---- finding NaN and Inf ------------------------------------------------------------------------------------ */
+/* ---- finding NaN and Inf ---- */
 
 /* An exponent of all ones, in any float dtype. */
 static bool nonfinite(const void *data, fr_dtype dtype, int64_t elements)
@@ -185,7 +189,8 @@ static const char *check_step(const running *run, const fr_step *step, bool afte
     return name;
 }
 
-fr_status fr_plan_find_nonfinite(const fr_plan *plan, const fr_run_args *args, const char **tensor, fr_error *error)
+fr_status fr_plan_find_nonfinite(const fr_plan *plan, const fr_run_args *args, const char **tensor,
+                                 fr_error *error)
 {
     running run;
     fr_run_args fresh = *args;

@@ -1,16 +1,17 @@
-/* What the graph tests share: leaves with gradients, a scalar loss of anything, and the numeric gradient check.
+/* What the graph tests share: leaves with gradients, a scalar loss of anything, and the numeric gradient
+ * check.
  *
- * A leaf is a tokens x columns tensor that is trained: a table with a row for every token, looked up in order. The
- * probe is an operator of the tests' own that turns any tensor into a loss, a weighted sum with weights that
- * depend on the place only; with it every operator can be checked alone. The check compares the gradients of a
- * double-precision run with central differences.
+ * A leaf is a tokens x columns tensor that is trained: a table with a row for every token, looked up in
+ * order. The probe is an operator of the tests' own that turns any tensor into a loss, a weighted sum with
+ * weights that depend on the place only; with it every operator can be checked alone. The check compares
+ * the gradients of a double-precision run with central differences.
  */
 #ifndef FRONTIER_GRAPH_FIXTURE_H
 #define FRONTIER_GRAPH_FIXTURE_H
 #include "frontier/graph.h"
 #include "test.h"
 
-/* ---- the probe ------------------------------------------------------------------------------------------ */
+/* ---- the probe ---- */
 
 static inline double probe_weight(int64_t i)
 {
@@ -69,10 +70,11 @@ static inline void probe(fr_graph *g, fr_tensor *x)
 /* A tensor of `tokens` rows with a gradient. Bind "places" to 0, 1, 2, ... */
 static inline fr_tensor *leaf(fr_graph *g, const char *name, int64_t tokens, int64_t columns)
 {
-    return fr_embed(g, fr_parameter(g, name, tokens, columns, fr_init_normal(1), "leaf"), fr_input_ids(g, "places"));
+    return fr_embed(g, fr_parameter(g, name, tokens, columns, fr_init_normal(1), "leaf"),
+                    fr_input_ids(g, "places"));
 }
 
-/* ---- running ----------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 /* A plan in double with everything it needs to run. */
 typedef struct bench {
@@ -100,7 +102,11 @@ static inline void bench_free(bench *b)
 static inline bool bench_create(bench *b, const fr_graph *g, fr_extent extent, int64_t vocab)
 {
     fr_error error = {0};
-    fr_plan_options options = {.extent = extent, .numerics = FR_NUMERICS_F64, .train = true, .outputs = (const char *[]){"loss"}, .output_count = 1};
+    fr_plan_options options = {.extent = extent,
+                               .numerics = FR_NUMERICS_F64,
+                               .train = true,
+                               .outputs = (const char *[]){"loss"},
+                               .output_count = 1};
     int64_t N = extent.rows * extent.T;
     *b = (bench){.elements = fr_graph_flat_elements(g), .loss_scale = 0.37};
     CHECK_OK(fr_plan_create(&b->plan, g, &options, &error));
@@ -141,9 +147,10 @@ static inline double bench_run(bench *b)
     return *(const double *)fr_plan_output(b->plan, b->arena, "loss", NULL);
 }
 
-/* ---- the check ---------------------------------------------------------------------------------------------- */
+/* ---- the check ---- */
 
-/* Central differences of up to `samples` elements of every parameter. Returns the largest error, relative to 1 + |gradient|. */
+/* Central differences of up to `samples` elements of every parameter. Returns the largest error,
+ * relative to 1 + |gradient|. */
 static inline double gradient_error(const fr_graph *g, bench *b, int64_t samples)
 {
     const double step = 1e-5;
@@ -155,7 +162,10 @@ static inline double gradient_error(const fr_graph *g, bench *b, int64_t samples
         const fr_parameter_info *info = fr_graph_parameter(g, p);
         int64_t elements = info->rows * info->columns, count = elements < samples ? elements : samples;
         for (int64_t s = 0; s < count; s++) {
-            double *x = &b->parameters[info->offset + (count == elements ? s : (int64_t)(fr_rng_at(3, (uint64_t)p, (uint64_t)s) % (uint64_t)elements))];
+            double *x = &b->parameters[info->offset +
+                                       (count == elements ? s
+                                                          : (int64_t)(fr_rng_at(3, (uint64_t)p, (uint64_t)s) %
+                                                                      (uint64_t)elements))];
             double saved = *x;
             *x = saved + step;
             double above = bench_run(b);
@@ -165,7 +175,8 @@ static inline double gradient_error(const fr_graph *g, bench *b, int64_t samples
             double got = exact[x - b->parameters], want = (above - below) / (2 * step);
             double wrong = fabs(got - want) / (1 + fabs(want));
             if (!(wrong < 1e-6))
-                printf("# %s[%lld]: gradient %.10g, differences %.10g\n", info->name, (long long)(x - b->parameters - info->offset), got, want);
+                printf("# %s[%lld]: gradient %.10g, differences %.10g\n", info->name,
+                       (long long)(x - b->parameters - info->offset), got, want);
             worst = wrong > worst || isnan(wrong) ? wrong : worst;
         }
     }

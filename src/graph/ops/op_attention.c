@@ -1,13 +1,14 @@
-/* attention: causal softmax attention within each row, several query heads per key-value head, sliding window.
+/* attention: causal softmax attention within each row, several query heads per key-value head, sliding
+ * window.
  *
  *     s_ij = scale <q_i, k_j>  for 0 <= i - j (<= window) ;  p_i = softmax(s_i) ;  out_i = sum_j p_ij v_j
- *     output 1:  l_i = log sum_j exp(s_ij)                     one number per token and head, for the backward pass
+ *     output 1:  l_i = log sum_j exp(s_ij)        a number per token and head, for the backward pass
  *
  *     p_ij = exp(s_ij - l_i) ;  d v_j += p_ij d out_i ;  delta_i = <d out_i, out_i>
  *     d s_ij = p_ij (<d out_i, v_j> - delta_i) ;  d q_i += scale d s_ij k_j ;  d k_j += scale d s_ij q_i
  *
- * Nothing of size T x T is ever stored: the forward pass holds the scores of one query, the backward pass computes
- * them again from l.
+ * Nothing of size T x T is ever stored: the forward pass holds the scores of one query, the backward pass
+ * computes them again from l.
  */
 #include "graph/ops/ops.h"
 
@@ -17,10 +18,12 @@ static fr_status attention_infer(fr_node *node, fr_error *error)
 {
     const fr_attention_options *options = node->attributes;
     const fr_tensor *q = node->in[0];
-    if (options->heads < 1 || options->kv_heads < 1 || options->heads % options->kv_heads || q->columns % options->heads)
-        return fr_error_set(error, FR_BAD_USAGE, q->name, "heads must divide the columns, kv_heads must divide heads",
-                            "cannot split %lld columns into %d heads for %d key-value heads", (long long)q->columns,
-                            options->heads, options->kv_heads);
+    if (options->heads < 1 || options->kv_heads < 1 || options->heads % options->kv_heads ||
+        q->columns % options->heads)
+        return fr_error_set(error, FR_BAD_USAGE, q->name,
+                            "heads must divide the columns, kv_heads must divide heads",
+                            "cannot split %lld columns into %d heads for %d key-value heads",
+                            (long long)q->columns, options->heads, options->kv_heads);
     if (!isfinite(options->scale))
         return fr_error_set(error, FR_BAD_USAGE, q->name, NULL, "the scale of attention is not finite");
     int64_t width = q->columns / options->heads;
@@ -42,25 +45,27 @@ static double attention_cost(const fr_node *node, fr_extent extent, fr_pass pass
 static double attention_flops(const fr_node *node, fr_extent extent, fr_pass pass)
 {
     const fr_attention_options *options = node->attributes;
-    double T = (double)extent.T, w = options->window > 0 && options->window < extent.T ? (double)options->window : T - 1;
+    double T = (double)extent.T,
+           w = options->window > 0 && options->window < extent.T ? (double)options->window : T - 1;
     return attention_cost(node, extent, pass, w * (w + 1) / 2 + (T - w) * (w + 1));
 }
 
 static double attention_flops_full(const fr_node *node, fr_extent extent, fr_pass pass)
 {
     const fr_attention_options *options = node->attributes;
-    double T = (double)extent.T, w = options->window > 0 && options->window < extent.T ? (double)options->window : T;
+    double T = (double)extent.T,
+           w = options->window > 0 && options->window < extent.T ? (double)options->window : T;
     return attention_cost(node, extent, pass, T * w);
 }
 
-/* ---- the kernels ------------------------------------------------------------------------------------- */
+/* ---- the kernels ---- */
 
 /* What one key-value head of one row needs, as doubles in scratch. */
 typedef struct head_rows {
     const fr_call *call;
     const fr_attention_options *options;
     int64_t T, width;
-    int64_t first; /* token the row starts at */
+    int64_t first;                   /* token the row starts at */
     double *k, *v, *dk, *dv;         /* T x width each; the gradients in the backward pass only */
     double *q, *out, *dout, *dq, *p; /* one query: width each, p has T */
 } head_rows;
@@ -89,7 +94,8 @@ static head_rows lay_out_scratch(const fr_call *call)
 }
 
 /* Head `head` of token t in a tokens x (heads * width) matrix. */
-static void load_head(const head_rows *rows, const void *data, fr_dtype dtype, int heads, int64_t t, int head, double *to)
+static void load_head(const head_rows *rows, const void *data, fr_dtype dtype, int heads, int64_t t, int head,
+                      double *to)
 {
     fr_load_doubles(data, dtype, ((rows->first + t) * heads + head) * rows->width, rows->width, to);
 }
@@ -98,8 +104,9 @@ static void store_head(const head_rows *rows, int input, int heads, int64_t t, i
 {
     const fr_call *call = rows->call;
     if (call->grad_in[input])
-        fr_store_doubles(call->grad_in[input], call->in_dtype[input], ((rows->first + t) * heads + head) * rows->width,
-                         rows->width, values, call->accumulate[input]);
+        fr_store_doubles(call->grad_in[input], call->in_dtype[input],
+                         ((rows->first + t) * heads + head) * rows->width, rows->width, values,
+                         call->accumulate[input]);
 }
 
 static void load_keys_and_values(head_rows *rows, int64_t first, int kv_head)
@@ -107,8 +114,10 @@ static void load_keys_and_values(head_rows *rows, int64_t first, int kv_head)
     const fr_call *call = rows->call;
     rows->first = first;
     for (int64_t t = 0; t < rows->T; t++) {
-        load_head(rows, call->in[1], call->in_dtype[1], rows->options->kv_heads, t, kv_head, rows->k + t * rows->width);
-        load_head(rows, call->in[2], call->in_dtype[2], rows->options->kv_heads, t, kv_head, rows->v + t * rows->width);
+        load_head(rows, call->in[1], call->in_dtype[1], rows->options->kv_heads, t, kv_head,
+                  rows->k + t * rows->width);
+        load_head(rows, call->in[2], call->in_dtype[2], rows->options->kv_heads, t, kv_head,
+                  rows->v + t * rows->width);
     }
 }
 
@@ -209,8 +218,10 @@ const fr_op fr_op_attention = {
     .detached_outputs = 1u << 1,
     .flops = attention_flops,
     .flops_full = attention_flops_full,
-    .reference = {{"attention", FR_FORWARD, "attention_forward_reference", attention_forward, attention_scratch, NULL},
-                  {"attention", FR_BACKWARD, "attention_backward_reference", attention_backward, attention_scratch, NULL}},
+    .reference = {{"attention", FR_FORWARD, "attention_forward_reference", attention_forward,
+                   attention_scratch, NULL},
+                  {"attention", FR_BACKWARD, "attention_backward_reference", attention_backward,
+                   attention_scratch, NULL}},
 };
 
 fr_tensor *fr_attention(fr_graph *g, fr_tensor *q, fr_tensor *k, fr_tensor *v, fr_attention_options options)

@@ -1,4 +1,5 @@
-/* blend: out = a x + b y with scalars a and b, usually trained: how every block mixes the stream with the embedding.
+/* blend: out = a x + b y with scalars a and b, usually trained: how every block mixes the stream with the
+ * embedding.
  *
  *     d x = a d out ;  d y = b d out ;  d a = sum of d out * x ;  d b = sum of d out * y
  */
@@ -37,7 +38,8 @@ static void blend_forward(const fr_call *call)
 }
 
 /* Adds <d out, input> of one row to *sum and writes factor * d out as the input's gradient. */
-static void blend_backward_row(const fr_call *call, int input, int64_t t, double factor, const double *dout, double *row, double *sum)
+static void blend_backward_row(const fr_call *call, int input, int64_t t, double factor, const double *dout,
+                               double *row, double *sum)
 {
     int64_t columns = call->node->out[0]->columns;
     fr_load_input(call, input, t, row);

@@ -9,9 +9,11 @@ static fr_status embed_infer(fr_node *node, fr_error *error)
 {
     const fr_tensor *table = node->in[0], *ids = node->in[1];
     if (ids->kind != FR_KIND_IDS)
-        return fr_error_set(error, FR_BAD_USAGE, ids->name, "declare it with fr_input_ids", "input 1 of embed must be token ids");
+        return fr_error_set(error, FR_BAD_USAGE, ids->name, "declare it with fr_input_ids",
+                            "input 1 of embed must be token ids");
     if (table->rows == FR_TOKENS)
-        return fr_error_set(error, FR_BAD_USAGE, table->name, NULL, "the table of embed must have a fixed number of rows");
+        return fr_error_set(error, FR_BAD_USAGE, table->name, NULL,
+                            "the table of embed must have a fixed number of rows");
     fr_node_output(node, 0, FR_KIND_STREAM, FR_TOKENS, table->columns);
     return FR_OK;
 }
@@ -48,7 +50,8 @@ static void embed_backward(const fr_call *call)
         fr_store_grad(call, 0, i, row);
     for (int64_t t = 0; t < call->tokens; t++) {
         fr_load_grad(call, 0, t, row);
-        fr_store_doubles(call->grad_in[0], call->in_dtype[0], ids[t] * table->columns, table->columns, row, true);
+        fr_store_doubles(call->grad_in[0], call->in_dtype[0], ids[t] * table->columns, table->columns, row,
+                         true);
     }
 }
 

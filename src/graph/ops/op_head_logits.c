@@ -15,13 +15,16 @@ fr_status fr_head_expect(const fr_node *node, fr_error *error)
     const fr_tensor *x = node->in[0], *head = node->in[1];
     FR_TRY(fr_node_expect(node, 0, FR_TOKENS, x->columns, error));
     if (head->rows == FR_TOKENS)
-        return fr_error_set(error, FR_BAD_USAGE, head->name, NULL, "the head must have a fixed number of rows");
+        return fr_error_set(error, FR_BAD_USAGE, head->name, NULL,
+                            "the head must have a fixed number of rows");
     FR_TRY(fr_node_expect(node, 1, head->rows, x->columns, error));
     if (options->vocab < 1 || options->vocab > head->rows)
-        return fr_error_set(error, FR_BAD_USAGE, head->name, NULL, "a vocabulary of %lld for a head of %lld rows",
-                            (long long)options->vocab, (long long)head->rows);
+        return fr_error_set(error, FR_BAD_USAGE, head->name, NULL,
+                            "a vocabulary of %lld for a head of %lld rows", (long long)options->vocab,
+                            (long long)head->rows);
     if (!(options->softcap >= 0) || !isfinite(options->softcap) || !isfinite(options->weight))
-        return fr_error_set(error, FR_BAD_USAGE, head->name, NULL, "softcap must be 0 or positive, weight finite");
+        return fr_error_set(error, FR_BAD_USAGE, head->name, NULL,
+                            "softcap must be 0 or positive, weight finite");
     return FR_OK;
 }
 
@@ -36,13 +39,15 @@ static fr_status head_logits_infer(fr_node *node, fr_error *error)
 double fr_head_flops(const fr_node *node, fr_extent extent, fr_pass pass)
 {
     const fr_head_options *options = node->attributes;
-    double product = 2.0 * (double)(extent.rows * extent.T) * (double)options->vocab * (double)node->in[1]->columns;
+    double product =
+        2.0 * (double)(extent.rows * extent.T) * (double)options->vocab * (double)node->in[1]->columns;
     return pass == FR_FORWARD ? product : 2 * product;
 }
 
 double fr_head_flops_full(const fr_node *node, fr_extent extent, fr_pass pass)
 {
-    double product = 2.0 * (double)(extent.rows * extent.T) * (double)node->in[1]->rows * (double)node->in[1]->columns;
+    double product =
+        2.0 * (double)(extent.rows * extent.T) * (double)node->in[1]->rows * (double)node->in[1]->columns;
     return pass == FR_FORWARD ? product : 2 * product;
 }
 
@@ -91,7 +96,8 @@ static void head_logits_backward(const fr_call *call)
 {
     const fr_head_options *options = call->node->attributes;
     int64_t columns = call->node->in[1]->columns;
-    double *x = call->scratch, *w = x + columns, *dx = w + columns, *dl = dx + columns, *out = dl + options->vocab;
+    double *x = call->scratch, *w = x + columns, *dx = w + columns, *dl = dx + columns,
+           *out = dl + options->vocab;
     clear_head_gradient(call, w);
     for (int64_t t = 0; t < call->tokens; t++) {
         fr_load_input(call, 0, t, x);
@@ -119,12 +125,24 @@ const fr_op fr_op_head_logits = {
     .keeps_outputs = 1,
     .flops = fr_head_flops,
     .flops_full = fr_head_flops_full,
-    .reference = {{"head_logits", FR_FORWARD, "head_logits_forward_reference", head_logits_forward, head_logits_scratch, NULL},
-                  {"head_logits", FR_BACKWARD, "head_logits_backward_reference", head_logits_backward, head_logits_scratch, NULL}},
+    .reference = {{"head_logits", FR_FORWARD, "head_logits_forward_reference", head_logits_forward,
+                   head_logits_scratch, NULL},
+                  {"head_logits", FR_BACKWARD, "head_logits_backward_reference", head_logits_backward,
+                   head_logits_scratch, NULL}},
 };
+
+fr_tensor *fr_head_name(fr_graph *g, fr_tensor *tensor, const char *name)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%s", name);
+    for (int i = 2; fr_graph_find(g, text); i++)
+        snprintf(text, sizeof text, "%s:%d", name, i);
+    return fr_name(g, tensor, text);
+}
 
 fr_tensor *fr_head_logits(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_head_options options)
 {
     options.weight = 1;
-    return fr_name(g, fr_apply(g, &fr_op_head_logits, (fr_tensor *[]){x, head}, 2, &options, sizeof options), "logits");
+    fr_tensor *inputs[] = {x, head};
+    return fr_head_name(g, fr_apply(g, &fr_op_head_logits, inputs, 2, &options, sizeof options), "logits");
 }

@@ -1,12 +1,13 @@
 /* head_loss: logits, soft cap, cross-entropy and, when training, both gradients, in one forward pass.
  *
- *     l = x W[0 .. vocab)^T ;  z = c tanh(l / c) ;  nats_t = log sum_v exp(z_v) - z_target, 0 where target is -1
+ *     l = x W[0 .. vocab)^T ;  z = c tanh(l / c)
+ *     nats_t = log sum_v exp(z_v) - z_target, 0 where the target is -1
  *     loss = s * sum_t nats_t                        s = weight * loss_scale
  *     d l_v = s (softmax(z)_v - [v = target]) (1 - (z_v / c)^2) ;  d x = d l W ;  d W = d l^T x
  *
- * Logits are the largest thing in a model: a vocabulary of numbers for every token. Since the gradient of the loss
- * itself is known in advance (it is s), the gradients are made while a chunk of logits is at hand, and
- * no logit outlives its chunk. Gradients of padding rows of W are zero.
+ * Logits are the largest thing in a model: a vocabulary of numbers for every token. Since the gradient of
+ * the loss itself is known in advance (it is s), the gradients are made while a chunk of logits is at
+ * hand, and no logit outlives its chunk. Gradients of padding rows of W are zero.
  */
 #include "graph/ops/ops.h"
 
@@ -20,7 +21,8 @@ static fr_status head_loss_infer(fr_node *node, fr_error *error)
     FR_TRY(fr_head_expect(node, error));
     const fr_tensor *targets = node->in[TARGETS];
     if (targets->kind != FR_KIND_IDS)
-        return fr_error_set(error, FR_BAD_USAGE, targets->name, "declare them with fr_input_ids", "the targets of head_loss must be token ids");
+        return fr_error_set(error, FR_BAD_USAGE, targets->name, "declare them with fr_input_ids",
+                            "the targets of head_loss must be token ids");
     FR_TRY(fr_node_expect(node, SCALE, 1, 1, error));
     fr_node_output(node, 0, FR_KIND_STATISTIC, FR_TOKENS, 1);
     fr_node_output(node, 1, FR_KIND_STATISTIC, 1, 1);
@@ -35,7 +37,7 @@ static void head_loss_ids_range(const fr_node *node, int input, int64_t *least, 
     *most = options->vocab - 1;
 }
 
-/* ---- one chunk ----------------------------------------------------------------------------------------- */
+/* ---- one chunk ---- */
 
 typedef struct chunk {
     const fr_call *call;
@@ -56,7 +58,10 @@ static size_t head_loss_scratch(const fr_call *call)
 static chunk lay_out_scratch(const fr_call *call)
 {
     const fr_head_options *options = call->node->attributes;
-    chunk part = {.call = call, .options = options, .columns = call->node->in[HEAD]->columns, .x = call->scratch};
+    chunk part = {.call = call,
+                  .options = options,
+                  .columns = call->node->in[HEAD]->columns,
+                  .x = call->scratch};
     part.scale = options->weight * fr_scalar_input(call, SCALE);
     part.dx = part.x + CHUNK * part.columns;
     part.w = part.dx + CHUNK * part.columns;
@@ -170,25 +175,18 @@ const fr_op fr_op_head_loss = {
     .ids_range = head_loss_ids_range,
     .flops = fr_head_flops,
     .flops_full = fr_head_flops_full,
-    .reference = {{"head_loss", FR_FORWARD, "head_loss_reference", head_loss_forward, head_loss_scratch, NULL}},
+    .reference = {{"head_loss", FR_FORWARD, "head_loss_reference", head_loss_forward, head_loss_scratch,
+                   NULL}},
 };
 
-/* "nats" and "loss" the first time, "nats:2" and "loss:2" the second, ... */
-static void name_output(fr_graph *g, fr_tensor *tensor, const char *name)
-{
-    char text[32];
-    snprintf(text, sizeof text, "%s", name);
-    for (int i = 2; fr_graph_find(g, text); i++)
-        snprintf(text, sizeof text, "%s:%d", name, i);
-    fr_name(g, tensor, text);
-}
-
-fr_tensor *fr_head_loss(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_tensor *targets, fr_head_options options)
+fr_tensor *fr_head_loss(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_tensor *targets,
+                        fr_head_options options)
 {
     fr_tensor *scale = fr_input_scalar(g, "loss_scale");
     options.weight = options.weight == 0 ? 1 : options.weight;
-    fr_tensor *nats = fr_apply(g, &fr_op_head_loss, (fr_tensor *[]){x, head, targets, scale}, 4, &options, sizeof options);
-    name_output(g, nats->producer->out[0], "nats");
-    name_output(g, nats->producer->out[1], "loss");
+    fr_tensor *nats =
+        fr_apply(g, &fr_op_head_loss, (fr_tensor *[]){x, head, targets, scale}, 4, &options, sizeof options);
+    fr_head_name(g, nats->producer->out[0], "nats");
+    fr_head_name(g, nats->producer->out[1], "loss");
     return nats;
 }

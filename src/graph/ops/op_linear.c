@@ -3,7 +3,8 @@
  *     out = x W^T                      x tokens x I, W O x I, out tokens x O
  *     d x = d out W ;  d W = d out^T x
  *
- * The kernels walk in strips of rows, so that a row of the other matrix is converted once for a whole strip.
+ * The kernels walk in strips of rows, so that a row of the other matrix is converted once for a whole
+ * strip.
  */
 #include "graph/ops/ops.h"
 
@@ -14,7 +15,8 @@ static fr_status linear_infer(fr_node *node, fr_error *error)
     const fr_tensor *x = node->in[0], *weight = node->in[1];
     FR_TRY(fr_node_expect(node, 0, FR_TOKENS, x->columns, error));
     if (weight->rows == FR_TOKENS)
-        return fr_error_set(error, FR_BAD_USAGE, weight->name, NULL, "the weight of linear must have a fixed number of rows");
+        return fr_error_set(error, FR_BAD_USAGE, weight->name, NULL,
+                            "the weight of linear must have a fixed number of rows");
     FR_TRY(fr_node_expect(node, 1, weight->rows, x->columns, error));
     fr_node_output(node, 0, FR_KIND_ACTIVATION, FR_TOKENS, weight->rows);
     return FR_OK;
@@ -22,7 +24,8 @@ static fr_status linear_infer(fr_node *node, fr_error *error)
 
 static double linear_flops(const fr_node *node, fr_extent extent, fr_pass pass)
 {
-    double product = 2.0 * (double)(extent.rows * extent.T) * (double)node->in[1]->rows * (double)node->in[1]->columns;
+    double product =
+        2.0 * (double)(extent.rows * extent.T) * (double)node->in[1]->rows * (double)node->in[1]->columns;
     return pass == FR_FORWARD ? product : 2 * product;
 }
 
@@ -103,7 +106,8 @@ const fr_op fr_op_linear = {
     .keeps_inputs = 3,
     .flops = linear_flops,
     .reference = {{"linear", FR_FORWARD, "linear_forward_reference", linear_forward, linear_scratch, NULL},
-                  {"linear", FR_BACKWARD, "linear_backward_reference", linear_backward, linear_scratch, NULL}},
+                  {"linear", FR_BACKWARD, "linear_backward_reference", linear_backward, linear_scratch,
+                   NULL}},
 };
 
 fr_tensor *fr_linear(fr_graph *g, fr_tensor *x, fr_tensor *weight)

@@ -45,8 +45,10 @@ const fr_op fr_op_relu_squared = {
     .outputs = 1,
     .infer = relu_squared_infer,
     .keeps_inputs = 1,
-    .reference = {{"relu_squared", FR_FORWARD, "relu_squared_forward_reference", relu_squared_forward, relu_squared_scratch, NULL},
-                  {"relu_squared", FR_BACKWARD, "relu_squared_backward_reference", relu_squared_backward, relu_squared_scratch, NULL}},
+    .reference = {{"relu_squared", FR_FORWARD, "relu_squared_forward_reference", relu_squared_forward,
+                   relu_squared_scratch, NULL},
+                  {"relu_squared", FR_BACKWARD, "relu_squared_backward_reference", relu_squared_backward,
+                   relu_squared_scratch, NULL}},
 };
 
 fr_tensor *fr_relu_squared(fr_graph *g, fr_tensor *x)

@@ -17,7 +17,8 @@ static fr_status rms_norm_infer(fr_node *node, fr_error *error)
     if (node->in[1])
         FR_TRY(fr_node_expect(node, 1, 1, columns, error));
     if (options->bias)
-        return fr_error_set(error, FR_BAD_USAGE, node->in[0]->name, "use fr_layer_norm", "rms_norm has no bias");
+        return fr_error_set(error, FR_BAD_USAGE, node->in[0]->name, "use fr_layer_norm",
+                            "rms_norm has no bias");
     if (!(options->eps > 0))
         return fr_error_set(error, FR_BAD_USAGE, node->in[0]->name, NULL, "eps must be positive");
     fr_node_output(node, 0, options->stream ? FR_KIND_STREAM : FR_KIND_ACTIVATION, FR_TOKENS, columns);
@@ -89,12 +90,15 @@ const fr_op fr_op_rms_norm = {
     .outputs = 1,
     .infer = rms_norm_infer,
     .keeps_inputs = 3,
-    .reference = {{"rms_norm", FR_FORWARD, "rms_norm_forward_reference", rms_norm_forward, rms_norm_scratch, NULL},
-                  {"rms_norm", FR_BACKWARD, "rms_norm_backward_reference", rms_norm_backward, rms_norm_scratch, NULL}},
+    .reference = {{"rms_norm", FR_FORWARD, "rms_norm_forward_reference", rms_norm_forward, rms_norm_scratch,
+                   NULL},
+                  {"rms_norm", FR_BACKWARD, "rms_norm_backward_reference", rms_norm_backward,
+                   rms_norm_scratch, NULL}},
 };
 
 fr_tensor *fr_rms_norm(fr_graph *g, fr_tensor *x, fr_norm_options options)
 {
     options.eps = options.eps == 0 ? FR_DEFAULT_EPS : options.eps;
-    return fr_apply(g, &fr_op_rms_norm, (fr_tensor *[]){x, options.gain}, options.gain ? 2 : 1, &options, sizeof options);
+    return fr_apply(g, &fr_op_rms_norm, (fr_tensor *[]){x, options.gain}, options.gain ? 2 : 1, &options,
+                    sizeof options);
 }

@@ -5,9 +5,10 @@
  *     interleaved:  channels 2m and 2m + 1, turned by +angle
  *     norm:         afterwards every head is scaled to y = gain * z / sqrt(mean(z^2) + eps)
  *
- * A rotation keeps lengths, so its backward is the opposite rotation, and the root mean square may be taken
- * before or after it. The cosines and sines are made once per plan: the angle in double, then rounded to fp32,
- * so that rows far longer than those trained on keep exact angles. Per position: d/2 cosines, d/2 sines.
+ * A rotation keeps lengths, so its backward is the opposite rotation, and the root mean square may be
+ * taken before or after it. The cosines and sines are made once per plan: the angle in double, then
+ * rounded to fp32, so that rows far longer than those trained on keep exact angles. Per position: d/2
+ * cosines, d/2 sines.
  */
 #include "graph/ops/ops.h"
 
@@ -19,15 +20,16 @@ static fr_status rotary_infer(fr_node *node, fr_error *error)
     const fr_tensor *x = node->in[0];
     FR_TRY(fr_node_expect(node, 0, FR_TOKENS, x->columns, error));
     if (options->heads < 1 || x->columns % options->heads || x->columns / options->heads % 2)
-        return fr_error_set(error, FR_BAD_USAGE, x->name, NULL, "%lld columns cannot be split into %d heads of even width",
-                            (long long)x->columns, options->heads);
+        return fr_error_set(error, FR_BAD_USAGE, x->name, NULL,
+                            "%lld columns cannot be split into %d heads of even width", (long long)x->columns,
+                            options->heads);
     if (!(options->base > 0) || !(options->eps > 0))
         return fr_error_set(error, FR_BAD_USAGE, x->name, NULL, "rotary needs a positive base and eps");
     fr_node_output(node, 0, FR_KIND_ACTIVATION, FR_TOKENS, x->columns);
     return FR_OK;
 }
 
-/* ---- the table --------------------------------------------------------------------------------------- */
+/* ---- the table ---- */
 
 static void rotary_constants(const fr_node *node, fr_extent extent, fr_constants *want)
 {
@@ -52,7 +54,7 @@ static void rotary_fill_constants(const fr_constants *want, void *data)
     }
 }
 
-/* ---- the kernels ------------------------------------------------------------------------------------- */
+/* ---- the kernels ---- */
 
 static size_t rotary_scratch(const fr_call *call)
 {
@@ -129,7 +131,8 @@ const fr_op fr_op_rotary = {
     .constants = rotary_constants,
     .fill_constants = rotary_fill_constants,
     .reference = {{"rotary", FR_FORWARD, "rotary_forward_reference", rotary_forward, rotary_scratch, NULL},
-                  {"rotary", FR_BACKWARD, "rotary_backward_reference", rotary_backward, rotary_scratch, NULL}},
+                  {"rotary", FR_BACKWARD, "rotary_backward_reference", rotary_backward, rotary_scratch,
+                   NULL}},
 };
 
 fr_tensor *fr_rotary(fr_graph *g, fr_tensor *x, fr_rotary_options options)

@@ -1,9 +1,10 @@
 /* The built-in operators, and the few lines their reference kernels share.
  *
- * One file per operator: its builder, its shapes, its cost, its forward and backward kernel in plain C. The
- * kernels are the definition of what an operator computes; fast kernels are compared to them. They read rows into
- * doubles, compute in double and write rows back, so they work for every float dtype, and they run on one
- * thread in one fixed order. Their rows live in call->scratch, sized by the kernel's `scratch` function.
+ * One file per operator: its builder, its shapes, its cost, its forward and backward kernel in plain C.
+ * The kernels are the definition of what an operator computes; fast kernels are compared to them. They
+ * read rows into doubles, compute in double and write rows back, so they work for every float dtype, and
+ * they run on one thread in one fixed order. Their rows live in call->scratch, sized by the kernel's
+ * `scratch` function.
  */
 #ifndef FRONTIER_GRAPH_OPS_H
 #define FRONTIER_GRAPH_OPS_H
@@ -11,9 +12,9 @@
 
 #define FR_DEFAULT_EPS 1.1920929e-07 /* the fp32 machine epsilon */
 
-extern const fr_op fr_op_embed, fr_op_embed_positions, fr_op_rms_norm, fr_op_layer_norm, fr_op_linear, fr_op_rotary,
-    fr_op_attention, fr_op_relu_squared, fr_op_gelu, fr_op_swiglu, fr_op_add, fr_op_blend, fr_op_add_scaled, fr_op_smear,
-    fr_op_value_gate, fr_op_head_logits, fr_op_head_loss;
+extern const fr_op fr_op_embed, fr_op_embed_positions, fr_op_rms_norm, fr_op_layer_norm, fr_op_linear,
+    fr_op_rotary, fr_op_attention, fr_op_relu_squared, fr_op_gelu, fr_op_swiglu, fr_op_add, fr_op_blend,
+    fr_op_add_scaled, fr_op_smear, fr_op_value_gate, fr_op_head_logits, fr_op_head_loss;
 
 static inline double fr_dot(const double *a, const double *b, int64_t count)
 {
@@ -78,10 +79,13 @@ static inline void fr_store_grad(const fr_call *call, int input, int64_t row, co
 {
     int64_t columns = call->node->in[input]->columns;
     if (call->grad_in[input])
-        fr_store_doubles(call->grad_in[input], call->in_dtype[input], row * columns, columns, values, call->accumulate[input]);
+        fr_store_doubles(call->grad_in[input], call->in_dtype[input], row * columns, columns, values,
+                         call->accumulate[input]);
 }
 
 /* What the two head operators share. */
+/* Names an output "logits" the first time, "logits:2" the second, ... */
+fr_tensor *fr_head_name(fr_graph *g, fr_tensor *tensor, const char *name);
 fr_status fr_head_expect(const fr_node *node, fr_error *error);
 double fr_head_flops(const fr_node *node, fr_extent extent, fr_pass pass);
 double fr_head_flops_full(const fr_node *node, fr_extent extent, fr_pass pass);
