@@ -164,11 +164,15 @@ typedef struct fr_scorer_options {
     fr_status (*model)(fr_graph *graph, const fr_recipe *recipe, int64_t vocab, fr_error *error);
 } fr_scorer_options;
 fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_scorer_options *options, fr_error *error);
-/* From memory: used by the trainer for periodic evaluation. Borrowed graph and parameters. */
+/* From memory: used by the trainer for periodic evaluation. Borrowed graph, parameters and pool. */
 fr_status fr_scorer_create(fr_scorer **out, const fr_graph *graph, const fr_recipe *recipe, const float *parameters, fr_pool *pool, fr_error *error);
+/* Call after the borrowed parameters changed. */
+void fr_scorer_refresh(fr_scorer *scorer);
+/* Makes the plan and memory for rows of T now, so that scoring them allocates nothing. Optional. */
+fr_status fr_scorer_prepare(fr_scorer *scorer, int64_t T, fr_error *error);
 const fr_recipe *fr_scorer_recipe(const fr_scorer *scorer);
 const fr_tokenizer *fr_scorer_tokenizer(const fr_scorer *scorer); /* NULL for created ones */
-const char *fr_scorer_run(const fr_scorer *scorer);
+const char *fr_scorer_run(const fr_scorer *scorer); /* the run folder; "" for created ones */
 /* nats[i] of every target (0 where ignored). Bit-identical whatever rows a call has and however many threads. */
 fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error);
 /* Logits of positions `first`..T-1 of one row: (T - first) x vocab fp32. */
@@ -184,7 +188,8 @@ typedef struct fr_sample_options {
     uint64_t seed;
     bool stop_at_bos;     /* a document's end */
 } fr_sample_options;
-/* Continues `prompt` (BOS in front); each new token's bytes are handed to `emit` as they come. */
+/* Continues `prompt` (BOS in front); the new bytes are handed to `emit` as they come, a character of several bytes only
+ * when it is complete. `emit` returns false to stop (FR_OK). The same seed gives the same text. */
 fr_status fr_sample(fr_scorer *scorer, const char *prompt, const fr_sample_options *options,
                     bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error);
 

@@ -1,0 +1,53 @@
+/* The inside of a scorer, shared by the file that runs it and the file that opens it from a run folder.
+ *
+ * What a scorer works with may be borrowed (the trainer's graph, weights and pool) or its own (read from a run folder);
+ * the own_ fields say which and are what fr_scorer_free gives back.
+ */
+#ifndef FRONTIER_MODEL_SCORER_H
+#define FRONTIER_MODEL_SCORER_H
+#include "frontier/model.h"
+
+enum { SCORER_PLANS = 12 };
+
+/* The first row of a thread that failed, while many rows are scored. */
+typedef struct scorer_failure {
+    int64_t row; /* -1: none */
+    fr_error error;
+} scorer_failure;
+
+typedef struct scorer_plan {
+    fr_plan *plan;      /* NULL: free */
+    int64_t T;
+    const char *output; /* "nats" or "logits" */
+    int64_t used;       /* when, on the scorer's clock of calls */
+} scorer_plan;
+
+struct fr_scorer {
+    const fr_graph *graph;
+    const float *parameters;
+    fr_pool *pool;
+    fr_recipe recipe;
+    fr_numerics numerics;
+    int64_t vocab;
+    int threads;
+    const fr_kernel_table *kernels;
+    fr_prepared *prepared;
+    scorer_plan plans[SCORER_PLANS];
+    int64_t clock;
+    scorer_failure *failures; /* one per thread */
+    void **arenas;            /* one per thread, arena_bytes each */
+    size_t arena_bytes;
+    int32_t *ids; /* per thread: 2 * ids_length */
+    int64_t ids_length;
+
+    fr_graph *own_graph;
+    float *own_parameters;
+    fr_pool *own_pool;
+    fr_tokenizer *tokenizer;
+    char run[1024];
+};
+
+/* Takes a scorer whose graph, recipe, numerics, parameters and pool are set, and makes it ready; frees it on failure. */
+fr_status fr_scorer_begin(fr_scorer **out, fr_scorer *scorer, fr_error *error);
+
+#endif

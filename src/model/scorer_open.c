@@ -1,0 +1,94 @@
+/* A scorer from a run folder: recipe.toml, tokenizer.json and model.safetensors are all it takes.
+ *
+ * run.json is asked one question: whether a submission's own program made the run. Its weights may fit the library's
+ * model by name and shape and still mean another function, so such a run is refused here and scored through its
+ * program.
+ */
+#include "model/scorer.h"
+
+#include <jansson.h>
+#include <string.h>
+
+static fr_status refuse_programs(const char *run_folder, fr_error *error)
+{
+    char path[1024];
+    fr_path_join(path, sizeof path, run_folder, "run.json");
+    if (!fr_path_exists(path))
+        return FR_OK;
+    json_error_t reason;
+    json_t *run = json_load_file(path, 0, &reason);
+    if (!run)
+        return fr_error_set(error, FR_BAD_DATA, path, "the run may be damaged; train it again or use a copy", "no valid JSON: %.150s", reason.text);
+    const char *program = json_string_value(json_object_get(run, "program_sha256"));
+    bool own = program && *program;
+    json_decref(run);
+    if (own)
+        return fr_error_set(error, FR_BAD_USAGE, run_folder, "score it through the program that made it",
+                            "the run was made by a submission's own program, not by the library's model");
+    return FR_OK;
+}
+
+static fr_status choose_numerics(fr_scorer *scorer, const char *wanted, fr_error *error)
+{
+    scorer->numerics = fr_recipe_numerics(&scorer->recipe);
+    if (!wanted)
+        return FR_OK;
+    if (strcmp(wanted, "fp32") == 0)
+        scorer->numerics = FR_NUMERICS_F32;
+    else if (strcmp(wanted, "bf16") == 0)
+        scorer->numerics = FR_NUMERICS_BF16;
+    else
+        return fr_error_set(error, FR_BAD_USAGE, "numerics", "fp32 or bf16", "'%.50s' are no numerics", wanted);
+    return FR_OK;
+}
+
+static fr_status load_weights(fr_scorer *scorer, fr_error *error)
+{
+    char path[1024];
+    scorer->own_graph = fr_graph_create(error);
+    if (!scorer->own_graph)
+        return FR_BAD_ENVIRONMENT;
+    FR_TRY(fr_model_build(scorer->own_graph, &scorer->recipe, fr_tokenizer_vocab(scorer->tokenizer), error));
+    size_t bytes = (size_t)fr_graph_flat_elements(scorer->own_graph) * sizeof(float);
+    scorer->own_parameters = fr_allocate(bytes);
+    if (!scorer->own_parameters)
+        return fr_error_memory(error, bytes, "the model's weights");
+    fr_path_join(path, sizeof path, scorer->run, "model.safetensors");
+    FR_TRY(fr_model_load(scorer->own_graph, scorer->own_parameters, path, error));
+    scorer->graph = scorer->own_graph;
+    scorer->parameters = scorer->own_parameters;
+    return FR_OK;
+}
+
+static fr_status load(fr_scorer *scorer, const fr_scorer_options *options, fr_error *error)
+{
+    char path[1024];
+    FR_TRY(refuse_programs(scorer->run, error));
+    fr_path_join(path, sizeof path, scorer->run, "recipe.toml");
+    FR_TRY(fr_recipe_load(&scorer->recipe, path, error));
+    fr_path_join(path, sizeof path, scorer->run, "tokenizer.json");
+    FR_TRY(fr_tokenizer_load(&scorer->tokenizer, path, error));
+    FR_TRY(load_weights(scorer, error));
+    FR_TRY(choose_numerics(scorer, options ? options->numerics : NULL, error));
+    FR_TRY(fr_pool_create(&scorer->own_pool, options ? options->threads : 0, error));
+    scorer->pool = scorer->own_pool;
+    return FR_OK;
+}
+
+fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_scorer_options *options, fr_error *error)
+{
+    *out = NULL;
+    if (!fr_path_is_folder(run_folder))
+        return fr_error_set(error, FR_BAD_DATA, run_folder, "give the folder a run was written to", "there is no such run folder");
+    if (strlen(run_folder) > 900)
+        return fr_error_set(error, FR_BAD_USAGE, run_folder, NULL, "the path is too long");
+    fr_scorer *scorer = fr_allocate(sizeof *scorer);
+    if (!scorer)
+        return fr_error_memory(error, sizeof *scorer, "a scorer");
+    snprintf(scorer->run, sizeof scorer->run, "%s", run_folder);
+    fr_status status = load(scorer, options, error);
+    if (status == FR_OK)
+        return fr_scorer_begin(out, scorer, error);
+    fr_scorer_free(scorer);
+    return status;
+}
