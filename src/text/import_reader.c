@@ -1,0 +1,300 @@
+/* import_reader.c: cutting files into records without holding files.
+ *
+ * A window slides over the decompressed bytes; how a record ends depends on the format and the split, one small
+ * function each. The window grows to the longest record and no further than 256 MiB: a line that never
+ * ends, or a few kilobytes that decompress to terabytes without a line end, become an error and not a dead
+ * machine. Scanning resumes where it stopped, so a giant line costs linear time. Records are copied
+ * into a batch of a few megabytes: the unit that threads share and the bound on memory.
+ */
+#include "text/import_reader.h"
+
+#include "text/import_report.h"
+
+#include <string.h>
+
+enum { MOST_RECORD = 256 << 20, WINDOW = 1 << 20, BATCH_BYTES = 4 << 20, BATCH_RECORDS = 16384, AUTO_FILES = 20, AUTO_BLOCK = 4096 };
+
+/* ---- batch ---- */
+
+void import_batch_release(import_batch *batch)
+{
+    fr_deallocate(batch->text);
+    fr_deallocate(batch->records);
+    memset(batch, 0, sizeof *batch);
+}
+
+static fr_status batch_reserve(import_batch *batch, size_t bytes, fr_error *error)
+{
+    if (batch->bytes + bytes > batch->capacity) {
+        size_t capacity = batch->bytes + bytes + BATCH_BYTES;
+        char *text = fr_reallocate(batch->text, capacity);
+        if (!text)
+            return fr_error_memory(error, capacity, "a batch of documents");
+        batch->text = text;
+        batch->capacity = capacity;
+    }
+    if (batch->count == batch->record_capacity) {
+        int64_t capacity = batch->record_capacity * 2 + 256;
+        import_record *records = fr_reallocate(batch->records, (size_t)capacity * sizeof *records);
+        if (!records)
+            return fr_error_memory(error, (size_t)capacity * sizeof *records, "a batch of documents");
+        batch->records = records;
+        batch->record_capacity = capacity;
+    }
+    return FR_OK;
+}
+
+/* ---- where a record ends ---- */
+
+typedef struct record_span {
+    size_t bytes, next; /* from the window's start: length of the record, start of the next */
+    bool found;
+} record_span;
+
+static bool is_blank(const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++)
+        if (text[i] != ' ' && text[i] != '\t' && text[i] != '\r')
+            return false;
+    return true;
+}
+
+/* The line that begins `from` beyond start: its end without line break; false when more bytes are needed. */
+static bool find_line(import_reader *reader, size_t from, size_t *end, size_t *next)
+{
+    const char *text = reader->window + reader->start;
+    size_t have = reader->end - reader->start, at = reader->scanned > from ? reader->scanned : from;
+    const char *newline = at < have ? memchr(text + at, '\n', have - at) : NULL;
+    if (newline) {
+        *end = (size_t)(newline - text);
+        *next = *end + 1;
+        return true;
+    }
+    reader->scanned = have;
+    *end = *next = have;
+    return reader->at_end && have > from;
+}
+
+static record_span end_of_line(import_reader *reader)
+{
+    size_t end, next;
+    if (!find_line(reader, 0, &end, &next))
+        return (record_span){0, 0, false};
+    const char *text = reader->window + reader->start;
+    if (is_blank(text, end)) /* a separator, no record */
+        end = 0;
+    else if (next > end && end > 0 && text[end - 1] == '\r')
+        end--;
+    return (record_span){end, next, true};
+}
+
+/* Lines up to a blank one, or on over blank ones until there are split_bytes of text. */
+static record_span end_of_block(import_reader *reader)
+{
+    size_t end, next;
+    while (find_line(reader, reader->line_start, &end, &next)) {
+        const char *text = reader->window + reader->start;
+        size_t from = reader->line_start;
+        bool blank = is_blank(text + from, end - from);
+        bool full = blank && (reader->content == 0 || reader->content >= reader->split_bytes);
+        if (!blank)
+            reader->content = end;
+        if (full)
+            return (record_span){reader->content, next, true};
+        reader->line_start = next;
+    }
+    if (!reader->at_end)
+        return (record_span){0, 0, false};
+    return (record_span){reader->content, reader->end - reader->start, true};
+}
+
+static record_span end_of_piece(import_reader *reader)
+{
+    size_t have = reader->end - reader->start, cut = reader->split_bytes;
+    const char *text = reader->window + reader->start;
+    if (have <= cut)
+        return (record_span){have, have, reader->at_end};
+    for (int i = 0; i < 3 && cut > 0 && ((uint8_t)text[cut] & 0xC0) == 0x80; i++)
+        cut--;
+    cut = cut == 0 || ((uint8_t)text[cut] & 0xC0) == 0x80 ? reader->split_bytes : cut;
+    return (record_span){cut, cut, true};
+}
+
+static record_span end_of_file(import_reader *reader)
+{
+    size_t have = reader->end - reader->start;
+    return (record_span){have, have, reader->at_end};
+}
+
+static record_span find_record(import_reader *reader)
+{
+    if (reader->files->list[reader->file].format == IMPORT_JSONL)
+        return end_of_line(reader);
+    switch (reader->split) {
+    case FR_SPLIT_LINES: return end_of_line(reader);
+    case FR_SPLIT_BYTES: return end_of_piece(reader);
+    case FR_SPLIT_BLANK_LINES: return end_of_block(reader);
+    default: return end_of_file(reader);
+    }
+}
+
+/* ---- the window ---- */
+
+static fr_status window_room(import_reader *reader, fr_error *error)
+{
+    if (reader->start > 0) {
+        memmove(reader->window, reader->window + reader->start, reader->end - reader->start);
+        reader->end -= reader->start;
+        reader->start = 0;
+    }
+    if (reader->capacity - reader->end >= WINDOW / 2)
+        return FR_OK;
+    if (reader->end >= MOST_RECORD)
+        return fr_error_set(error, FR_BAD_DATA, reader->files->list[reader->file].path,
+                            "--split makes smaller documents of a text file", "line %lld: a document or line of more than %d MiB",
+                            (long long)reader->line, MOST_RECORD >> 20);
+    size_t capacity = reader->capacity ? reader->capacity * 2 : WINDOW;
+    char *window = fr_reallocate(reader->window, capacity);
+    if (!window)
+        return fr_error_memory(error, capacity, "a document");
+    reader->window = window;
+    reader->capacity = capacity;
+    return FR_OK;
+}
+
+static void skip_mark(import_reader *reader)
+{
+    bool ended = reader->at_end || reader->source.truncated;
+    if (reader->started || (reader->end - reader->start < 3 && !ended))
+        return;
+    reader->started = true;
+    if (reader->end - reader->start >= 3 && memcmp(reader->window + reader->start, "\xEF\xBB\xBF", 3) == 0) {
+        reader->start += 3;
+        if (reader->summary)
+            import_report(reader->summary, FR_IMPORT_BOM, reader->files->list[reader->file].path, 1);
+    }
+}
+
+static fr_status fill(import_reader *reader, fr_error *error)
+{
+    size_t got;
+    FR_TRY(window_room(reader, error));
+    FR_TRY(import_source_read(&reader->source, reader->window + reader->end, reader->capacity - reader->end, &got, error));
+    reader->end += got;
+    reader->at_end = got == 0 && !reader->source.truncated;
+    skip_mark(reader);
+    return FR_OK;
+}
+
+static int64_t count_lines(const char *text, size_t bytes)
+{
+    int64_t lines = 0;
+    const char *at = text, *end = text + bytes;
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at))) != NULL) {
+        lines++;
+        at++;
+    }
+    return lines;
+}
+
+static void advance(import_reader *reader, size_t bytes)
+{
+    reader->line += count_lines(reader->window + reader->start, bytes);
+    reader->start += bytes;
+    reader->scanned = reader->content = reader->line_start = 0;
+}
+
+/* ---- files ---- */
+
+static fr_status open_file(import_reader *reader, fr_error *error)
+{
+    const import_file *file = &reader->files->list[reader->file];
+    FR_TRY(import_source_open(&reader->source, file->path, file->compression, error));
+    reader->open = true;
+    reader->started = reader->at_end = false;
+    reader->start = reader->end = 0;
+    reader->scanned = reader->content = reader->line_start = 0;
+    reader->line = 1;
+    reader->found = 0;
+    return FR_OK;
+}
+
+static void close_file(import_reader *reader)
+{
+    const import_file *file = &reader->files->list[reader->file];
+    if (reader->summary && reader->source.truncated)
+        import_report(reader->summary, FR_IMPORT_TRUNCATED, file->path, reader->line);
+    else if (reader->summary && reader->found == 0)
+        import_report(reader->summary, FR_IMPORT_EMPTY, file->path, 1);
+    import_source_close(&reader->source);
+    reader->done_bytes += file->bytes;
+    reader->open = false;
+    reader->file++;
+}
+
+static fr_status emit(import_reader *reader, const record_span *span, import_batch *batch, fr_error *error)
+{
+    if (span->bytes > 0) {
+        FR_TRY(batch_reserve(batch, span->bytes, error));
+        batch->records[batch->count++] = (import_record){batch->bytes, span->bytes, reader->file, reader->line};
+        memcpy(batch->text + batch->bytes, reader->window + reader->start, span->bytes);
+        batch->bytes += span->bytes;
+        reader->found++;
+    }
+    advance(reader, span->next);
+    return FR_OK;
+}
+
+/* One step: a record, more bytes, or the end of the file. What a cut file leaves after its last whole record is
+ * dropped, however complete it looks. */
+static fr_status step(import_reader *reader, import_batch *batch, fr_error *error)
+{
+    record_span span = {0, 0, false};
+    bool empty = reader->start == reader->end;
+    if (reader->started && !empty)
+        span = find_record(reader);
+    if (span.found)
+        return emit(reader, &span, batch, error);
+    if (!reader->source.truncated && !(reader->at_end && empty))
+        return fill(reader, error);
+    close_file(reader);
+    return FR_OK;
+}
+
+void import_reader_init(import_reader *reader, const import_files *files, fr_split_kind split, int64_t split_bytes,
+                        fr_import_summary *summary)
+{
+    memset(reader, 0, sizeof *reader);
+    reader->files = files;
+    reader->summary = summary;
+    int64_t texts = 0;
+    for (int64_t i = 0; i < files->count; i++)
+        texts += files->list[i].format == IMPORT_TEXT;
+    bool blocks = split == FR_SPLIT_AUTO && texts < AUTO_FILES;
+    reader->split = split != FR_SPLIT_AUTO ? split : blocks ? FR_SPLIT_BLANK_LINES : FR_SPLIT_FILE;
+    reader->split_bytes = split == FR_SPLIT_AUTO ? AUTO_BLOCK : (size_t)split_bytes;
+}
+
+fr_status import_reader_next(import_reader *reader, import_batch *batch, fr_error *error)
+{
+    batch->bytes = 0;
+    batch->count = 0;
+    while (reader->file < reader->files->count && batch->bytes < BATCH_BYTES && batch->count < BATCH_RECORDS) {
+        if (!reader->open)
+            FR_TRY(open_file(reader, error));
+        FR_TRY(step(reader, batch, error));
+    }
+    return FR_OK;
+}
+
+int64_t import_reader_done(const import_reader *reader)
+{
+    return reader->done_bytes + (reader->open ? reader->source.read_bytes : 0);
+}
+
+void import_reader_release(import_reader *reader)
+{
+    import_source_close(&reader->source);
+    fr_deallocate(reader->window);
+    memset(reader, 0, sizeof *reader);
+}
