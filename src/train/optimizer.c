@@ -12,7 +12,6 @@
 #include "train/optimizer.h"
 
 #include "frontier/cpu.h"
-#include "train/numerics.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -88,7 +87,7 @@ static fr_status describe(fr_optimizer **out, const fr_graph *graph, const fr_re
         return fr_error_memory(error, sizeof *optimizer, "an optimizer");
     optimizer->graph = graph;
     optimizer->pool = pool;
-    optimizer->bf16 = fr_train_numerics(recipe) == FR_NUMERICS_BF16;
+    optimizer->bf16 = fr_recipe_numerics(recipe) == FR_NUMERICS_BF16;
     optimizer->equalize = recipe->optim.muon_equalize;
     optimizer->plus = recipe->optim.muon_plus;
     optimizer->count = fr_graph_parameters(graph);
