@@ -133,15 +133,14 @@ fr_status fr_parse_size(const char *text, int64_t *bytes, const char *where, fr_
         found = *at ? scan_unit(&at, SIZE_UNITS, sizeof SIZE_UNITS / sizeof *SIZE_UNITS) : &plain;
     if (!found || *at)
         return fr_error_set(error, FR_BAD_USAGE, where, "write 5MB, 64MiB, 1e6 or plain bytes", "'%.100s' is not a size", text);
+    if (found == &plain && strspn(text, "0123456789") == strlen(text)) /* exact beyond 2^53 */
+        return fr_parse_int(text, 0, INT64_MAX, bytes, where, error);
     double total = value * found->factor;
     if (total >= 0x1p63)
         return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is too large a size", text);
     if (total != floor(total) && found == &plain)
         return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is not a whole number of bytes", text);
-    int64_t whole = (int64_t)total;
-    if (found == &plain && strspn(text, "0123456789") == strlen(text)) /* exact beyond 2^53 */
-        return fr_parse_int(text, 0, INT64_MAX, bytes, where, error);
-    *bytes = whole;
+    *bytes = (int64_t)total;
     return FR_OK;
 }
 
