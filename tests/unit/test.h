@@ -10,6 +10,7 @@
 #ifndef FRONTIER_TEST_H
 #define FRONTIER_TEST_H
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,10 +26,16 @@ static test_case *test_first, **test_tail = &test_first;
 static int test_failures;          /* in the current test */
 static const char *test_skip_text; /* set by SKIP */
 
-static inline void test_fail(const char *file, int line, const char *text)
+__attribute__((format(printf, 3, 4))) static inline void test_fail(const char *file, int line, const char *format, ...)
 {
-    if (test_failures++ < 10)
-        printf("# %s:%d: %s\n", file, line, text);
+    if (test_failures++ >= 10)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    printf("# %s:%d: ", file, line);
+    vprintf(format, arguments);
+    printf("\n");
+    va_end(arguments);
 }
 
 #define TEST(NAME)                                                            \
@@ -44,24 +51,20 @@ static inline void test_fail(const char *file, int line, const char *text)
 #define CHECK(CONDITION)                                                      \
     do {                                                                      \
         if (!(CONDITION))                                                     \
-            test_fail(__FILE__, __LINE__, #CONDITION);                        \
+            test_fail(__FILE__, __LINE__, "%s", #CONDITION);                        \
     } while (0)
 #define CHECK_INT(GOT, WANT)                                                  \
     do {                                                                      \
         long long got_ = (long long)(GOT), want_ = (long long)(WANT);         \
         if (got_ != want_) {                                                  \
-            char text_[256];                                                  \
-            snprintf(text_, sizeof text_, "%s: got %lld, want %lld", #GOT, got_, want_); \
-            test_fail(__FILE__, __LINE__, text_);                             \
+            test_fail(__FILE__, __LINE__, "%s: got %lld, want %lld", #GOT, got_, want_); \
         }                                                                     \
     } while (0)
 #define CHECK_STR(GOT, WANT)                                                  \
     do {                                                                      \
         const char *got_ = (GOT), *want_ = (WANT);                            \
         if (!got_ || !want_ || strcmp(got_, want_) != 0) {                    \
-            char text_[700];                                                  \
-            snprintf(text_, sizeof text_, "%s: got \"%s\", want \"%s\"", #GOT, got_ ? got_ : "(null)", want_ ? want_ : "(null)"); \
-            test_fail(__FILE__, __LINE__, text_);                             \
+            test_fail(__FILE__, __LINE__, "%s: got \"%s\", want \"%s\"", #GOT, got_ ? got_ : "(null)", want_ ? want_ : "(null)"); \
         }                                                                     \
     } while (0)
 /* |got - want| <= absolute + relative * |want|; NaN fails. */
@@ -69,18 +72,14 @@ static inline void test_fail(const char *file, int line, const char *text)
     do {                                                                      \
         double got_ = (double)(GOT), want_ = (double)(WANT);                  \
         if (!(fabs(got_ - want_) <= (ABSOLUTE) + (RELATIVE)*fabs(want_))) {   \
-            char text_[256];                                                  \
-            snprintf(text_, sizeof text_, "%s: got %.9g, want %.9g", #GOT, got_, want_); \
-            test_fail(__FILE__, __LINE__, text_);                             \
+            test_fail(__FILE__, __LINE__, "%s: got %.9g, want %.9g", #GOT, got_, want_); \
         }                                                                     \
     } while (0)
 /* The call succeeded; otherwise prints the fr_error it left (needs a variable `error` in scope). */
 #define CHECK_OK(CALL)                                                        \
     do {                                                                      \
         if ((CALL) != FR_OK) {                                                \
-            char text_[1100];                                                 \
-            snprintf(text_, sizeof text_, "%s: %s: %s (%s)", #CALL, error.where, error.what, error.hint); \
-            test_fail(__FILE__, __LINE__, text_);                             \
+            test_fail(__FILE__, __LINE__, "%s: %s: %s (%s)", #CALL, error.where, error.what, error.hint); \
         }                                                                     \
     } while (0)
 #define SKIP(REASON)                                                          \
