@@ -26,7 +26,7 @@ static test_case *test_first, **test_tail = &test_first;
 static int test_failures;          /* in the current test */
 static const char *test_skip_text; /* set by SKIP */
 
-__attribute__((format(printf, 3, 4))) static inline void test_fail(const char *file, int line, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline void test_fail_format(const char *file, int line, const char *format, ...)
 {
     if (test_failures++ >= 10)
         return;
@@ -36,6 +36,11 @@ __attribute__((format(printf, 3, 4))) static inline void test_fail(const char *f
     vprintf(format, arguments);
     printf("\n");
     va_end(arguments);
+}
+
+static inline void test_fail(const char *file, int line, const char *text)
+{
+    test_fail_format(file, line, "%s", text);
 }
 
 #define TEST(NAME)                                                            \
@@ -51,20 +56,20 @@ __attribute__((format(printf, 3, 4))) static inline void test_fail(const char *f
 #define CHECK(CONDITION)                                                      \
     do {                                                                      \
         if (!(CONDITION))                                                     \
-            test_fail(__FILE__, __LINE__, "%s", #CONDITION);                        \
+            test_fail(__FILE__, __LINE__, #CONDITION);                        \
     } while (0)
 #define CHECK_INT(GOT, WANT)                                                  \
     do {                                                                      \
         long long got_ = (long long)(GOT), want_ = (long long)(WANT);         \
         if (got_ != want_) {                                                  \
-            test_fail(__FILE__, __LINE__, "%s: got %lld, want %lld", #GOT, got_, want_); \
+            test_fail_format(__FILE__, __LINE__, "%s: got %lld, want %lld", #GOT, got_, want_); \
         }                                                                     \
     } while (0)
 #define CHECK_STR(GOT, WANT)                                                  \
     do {                                                                      \
         const char *got_ = (GOT), *want_ = (WANT);                            \
         if (!got_ || !want_ || strcmp(got_, want_) != 0) {                    \
-            test_fail(__FILE__, __LINE__, "%s: got \"%s\", want \"%s\"", #GOT, got_ ? got_ : "(null)", want_ ? want_ : "(null)"); \
+            test_fail_format(__FILE__, __LINE__, "%s: got \"%s\", want \"%s\"", #GOT, got_ ? got_ : "(null)", want_ ? want_ : "(null)"); \
         }                                                                     \
     } while (0)
 /* |got - want| <= absolute + relative * |want|; NaN fails. */
@@ -72,14 +77,14 @@ __attribute__((format(printf, 3, 4))) static inline void test_fail(const char *f
     do {                                                                      \
         double got_ = (double)(GOT), want_ = (double)(WANT);                  \
         if (!(fabs(got_ - want_) <= (ABSOLUTE) + (RELATIVE)*fabs(want_))) {   \
-            test_fail(__FILE__, __LINE__, "%s: got %.9g, want %.9g", #GOT, got_, want_); \
+            test_fail_format(__FILE__, __LINE__, "%s: got %.9g, want %.9g", #GOT, got_, want_); \
         }                                                                     \
     } while (0)
 /* The call succeeded; otherwise prints the fr_error it left (needs a variable `error` in scope). */
 #define CHECK_OK(CALL)                                                        \
     do {                                                                      \
         if ((CALL) != FR_OK) {                                                \
-            test_fail(__FILE__, __LINE__, "%s: %s: %s (%s)", #CALL, error.where, error.what, error.hint); \
+            test_fail_format(__FILE__, __LINE__, "%s: %s: %s (%s)", #CALL, error.where, error.what, error.hint); \
         }                                                                     \
     } while (0)
 #define SKIP(REASON)                                                          \
