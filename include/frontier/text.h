@@ -239,9 +239,13 @@ typedef struct fr_world_summary {
     int64_t documents, bytes, tokens, word_types, patterns;
     double floor_bpb; /* bits of the choices given the world's facts, per validation byte; exact */
 } fr_world_summary;
+/* Writes tokenizer.json, shards, corpus.json and, under core/, the six tasks below. Equal options give equal bytes. */
 fr_status fr_world_generate(const fr_world_options *options, fr_world_summary *summary, fr_error *error);
 /* Document `index` of a split, appended to out; `bits` (may be NULL) gets the information of its choices. */
 fr_status fr_world_document(uint64_t seed, uint64_t docs_seed, fr_corpus_split split, int64_t index, fr_buffer *out, double *bits, fr_error *error);
+/* Six in-context tasks about the world's facts in CORE's file format (core.yaml, eval_meta_data.csv,
+ * eval_data/world/x.jsonl), two of each kind. The items are new text, whatever documents were generated. */
+fr_status fr_world_tasks(uint64_t seed, const char *out_folder, int items_per_task, fr_error *error);
 /* Parses a document of this world and recovers every choice; appends a readable account and the bits. */
 fr_status fr_world_explain(uint64_t seed, const char *text, size_t bytes, fr_buffer *out, double *bits, fr_error *error);
 

@@ -200,7 +200,10 @@ world_text world_form_of(const world *w, world_ref ref, world_form form);
 /* Every (entry, attribute) of a world has a number, for counting how often it is stated. */
 int world_fact_count(const world *w);
 int world_fact_index(const world *w, world_ref ref, int slot);
-fr_status world_write(const world *w, int rule, fr_rng *rng, fr_buffer *out, int64_t *cost, int64_t *mentions, fr_error *error);
+/* Writes one derivation of a rule; the machine is the caller's, its `mentions` kept, its registers readable after. */
+fr_status world_write(world_machine *machine, const world *w, int rule, fr_rng *rng, fr_buffer *out, fr_error *error);
+/* Streams of documents beside FR_TRAIN and FR_VALID. */
+enum { WORLD_STREAM_TASKS = 16 };
 fr_rng world_document_rng(const world *w, uint64_t docs_seed, int stream, int64_t index);
 
 /* -- explaining: world_explain.c -- */

@@ -209,7 +209,7 @@ static fr_status compile_rule(world *w, world_rule *rule, fr_error *error)
                 return fr_error_set(error, FR_BUG, name, NULL, "too many alternatives, or one without weight");
             FR_TRY(compile_template(w, t->text, &rule->alternatives[count], error));
             weights[count++] = (uint32_t)t->weight;
-            w->patterns += has_words(t->text) ? 1 : 0;
+            w->patterns += has_words(t->text) && strncmp(name, "task_", 5) != 0 ? 1 : 0;
         }
     return world_weigh(&w->arena, &rule->choice, name, weights, count, error);
 }

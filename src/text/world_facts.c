@@ -130,8 +130,8 @@ static fr_status add_tables(world *w, fr_error *error)
                                      {"animal_sound", SHAPE_VERB, ATTRIBUTE_SOUND},
                                      {"animal_shelter", SHAPE_NOUN, ATTRIBUTE_SHELTER},
                                      {"animal_meal", SHAPE_NOUN, ATTRIBUTE_MEAL}};
-    FR_TRY(add_table(w, world_trade_table, world_trade_count, trades, 5, 20, error));
-    return add_table(w, world_animal_table, world_animal_count, animals, 4, 20, error);
+    FR_TRY(add_table(w, world_trade_table, world_trade_count, trades, 5, 100, error));
+    return add_table(w, world_animal_table, world_animal_count, animals, 4, 100, error);
 }
 
 static const char *number_words(fr_arena *arena, int n)
@@ -189,7 +189,7 @@ static fr_status add_places(world *w, fr_error *error)
     shuffle(&rivers, &rng);
     FR_TRY(add_words(w, "river", SHAPE_PLAIN, 20, &rivers, error));
     int number = w->class_count;
-    FR_TRY(add_class(w, "place", PLACES, 20, &c, error));
+    FR_TRY(add_class(w, "place", PLACES, 30, &c, error));
     for (int i = 0; i < PLACES; i++) {
         world_text tail = tails.items[fr_rng_below(&rng, (uint64_t)tails.count)], head = heads.items[i];
         const char *name = fr_arena_printf(&w->arena, "%.*s%.*s", (int)head.length, head.data, (int)tail.length, tail.data);
@@ -270,7 +270,7 @@ static fr_status add_people(world *w, fr_error *error)
     pets.count = PEOPLE;
     FR_TRY(add_words(w, "pet", SHAPE_PLAIN, 40, &pets, error));
     int number = w->class_count;
-    FR_TRY(add_class(w, "person", PEOPLE, 40, &people, error));
+    FR_TRY(add_class(w, "person", PEOPLE, 300, &people, error));
     FR_TRY(name_people(w, people, &given, &rng, error));
     settle_people(w, number, &rng);
     words rest = {.count = given.count - PEOPLE};
@@ -284,7 +284,7 @@ static fr_status add_treasures(world *w, fr_error *error)
     fr_rng rng = stream_of(w, "treasure");
     int number = w->class_count;
     const world_class *epithets = &w->classes[class_named(w, "epithet")], *relics = &w->classes[class_named(w, "relic")];
-    FR_TRY(add_class(w, "treasure", TREASURES, 20, &c, error));
+    FR_TRY(add_class(w, "treasure", TREASURES, 40, &c, error));
     for (int i = 0; i < TREASURES; i++) { /* the lists are shuffled by seed already */
         const char *name = fr_arena_printf(&w->arena, "%s %s", epithets->entries[i].forms[FORM_BASE].data,
                                            relics->entries[i].forms[FORM_BASE].data);

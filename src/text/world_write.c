@@ -28,22 +28,15 @@ static int draw(const world_question *q, fr_rng *rng)
     return world_draw(q->choice, ticket);
 }
 
-fr_status world_write(const world *w, int rule, fr_rng *rng, fr_buffer *out, int64_t *cost, int64_t *mentions,
-                      fr_error *error)
+fr_status world_write(world_machine *machine, const world *w, int rule, fr_rng *rng, fr_buffer *out, fr_error *error)
 {
-    world_machine *machine = fr_allocate(sizeof *machine);
-    if (!machine)
-        return fr_error_memory(error, sizeof *machine, "writing a document");
-    world_machine_start(machine, w, rule);
-    machine->out = out;
-    machine->mentions = mentions;
     world_question q;
     world_stop stop;
     bool fine = true;
+    world_machine_start(machine, w, rule);
+    machine->out = out;
     while (fine && (stop = world_machine_run(machine, &q)) == STOP_CHOICE)
         fine = world_machine_take(machine, &q, draw(&q, rng));
-    *cost = machine->state.cost;
-    fr_deallocate(machine);
     if (!fine || stop != STOP_DONE)
         return fr_error_set(error, FR_BUG, w->rules[rule].choice.name, NULL, "a document could not be finished");
     return out->failed ? fr_error_memory(error, out->length, "a document") : FR_OK;
@@ -75,16 +68,26 @@ void world_free(world *w)
     fr_deallocate(w);
 }
 
+static fr_status write_document(const world *w, uint64_t docs_seed, fr_corpus_split split, int64_t index,
+                                fr_buffer *out, double *bits, fr_error *error)
+{
+    world_machine *machine = fr_allocate(sizeof *machine);
+    if (!machine)
+        return fr_error_memory(error, sizeof *machine, "writing a document");
+    fr_rng rng = world_document_rng(w, docs_seed, split, index);
+    fr_status status = world_write(machine, w, 0, &rng, out, error);
+    if (bits)
+        *bits = (double)machine->state.cost / 4294967296.0;
+    fr_deallocate(machine);
+    return status;
+}
+
 fr_status fr_world_document(uint64_t seed, uint64_t docs_seed, fr_corpus_split split, int64_t index,
                             fr_buffer *out, double *bits, fr_error *error)
 {
     world *w;
-    int64_t cost;
     FR_TRY(world_create(&w, seed, error));
-    fr_rng rng = world_document_rng(w, docs_seed, split, index);
-    fr_status status = world_write(w, 0, &rng, out, &cost, NULL, error);
-    if (status == FR_OK && bits)
-        *bits = (double)cost / 4294967296.0;
+    fr_status status = write_document(w, docs_seed, split, index, out, bits, error);
     world_free(w);
     return status;
 }

@@ -41,9 +41,9 @@ static const world_template templates[] = {
 
     {"letter_fact", 5, "Here in the {P.trade.shop} I {P.trade.act} all day."},
     {"letter_fact", 5, "{P.pet} {P.pet.species.sound+s} {manner} and eats {P.pet.species.meal+s}."},
-    {"letter_fact", 4, "My {P.pet.species} {P.pet} sends you {look+a} {thing}."},
+    {"letter_fact", 4, "My {P.pet.coat} {P.pet.species} {P.pet} sends you {look+a} {thing}."},
     {"letter_fact", 4, "Yesterday I ate {P.food+a} with {drink}."},
-    {"letter_fact", 4, "I still go {P.hobby} on {weekday}s."},
+    {"letter_fact", 6, "I still go {P.hobby} on {weekday}s."},
     {"letter_fact", 4, "{P.home} is {degree} {weather}, and the {P.home.river} is full of {vehicle+s}."},
     {"letter_fact", 3, "I have painted the {room} {P.colour}, you know why."},
     {"letter_fact", 3, "The {P.trade.tool} is {look}, so there are no {P.trade.ware+s} this {season}."},

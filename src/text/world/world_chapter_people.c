@@ -24,8 +24,8 @@ static const world_template templates[] = {
     {"taste_fact", 8, "{^subject} has {P.pet.species+a} called {P.pet}, {degree} {trait}."},
     {"taste_fact", 8, "{^P+his} favourite food is {P.food}, best with {drink} and {spice}."},
     {"taste_fact", 7, "{^P+his} favourite colour is {P.colour}, and so is {P+his} {garment}."},
-    {"taste_fact", 7, "On {weekday}s {subject} goes {P.hobby} {where}."},
-    {"taste_fact", 6,
+    {"taste_fact", 9, "On {weekday}s {subject} goes {P.hobby} {where}."},
+    {"taste_fact", 7,
      "{P.pet} is {P.pet.coat+a} {P.pet.species} and {P.pet.species.sound+s} when {someone} comes "
      "{going}."},
     {"taste_fact", 4,
@@ -44,6 +44,17 @@ static const world_template templates[] = {
     {"portrait_end", 3, "{^P+his} rule is: {saying}."},
     {"portrait_end", 3, "One day {subject} hopes to {handle} {np}."},
     {"portrait_end", 2, "That is all anyone knows about {P}."},
+
+    {"card", 4,
+     "Name: {P:person+full}\nTrade: {P.trade}\nHome: {P.home}\nAnimal: {P.pet}, {P.pet.coat+a} {P.pet.species}\n"
+     "Likes: {P.food+s}, {P.hobby} and {P.colour} {garment+s}\nFriend: {P.friend}\nSeen {where} by {stranger}: {remark}\n"},
+    {"card", 3,
+     "{P:person+full} ({P.home})\n- {P.hobby}, {often} {where}\n- {P.food+a} for {meal}\n- {P.colour} {thing+s}\n"
+     "- {P.pet.coat+a} {P.pet.species} called {P.pet}\n- {number} {thing+s}, {number} {thing+s}\n{^remark}\n"},
+    {"remark", 4, "{degree} {trait}, {often} {feeling}"},
+    {"remark", 3, "carries {anp}"},
+    {"remark", 3, "{saying}"},
+    {"remark", 2, "wants to {handle} {np}"},
 
     {"trade_page", 4, "{^T:trade+a} works in the {T.shop}. {craft} {craft} {craft_end}"},
     {"trade_page", 3, "What does {T:trade+a} do? {craft} {craft} {craft} {craft_end}"},
@@ -81,7 +92,8 @@ static const world_template templates[] = {
      "Question: What is the name of the {X=person}{X.pet.species} of {X+full}?\nAnswer: {X.pet}\n"},
     {"question", 3, "Question: Who owns the {O:treasure}?\nAnswer: {O.owner+full}\n"},
     {"question", 3, "Question: What is the {O:treasure} made of?\nAnswer: {O.material}\n"},
-    {"question", 2, "Question: What does {A:animal+a} like to eat?\nAnswer: {A.meal+s}\n"},
+    {"question", 4, "Question: Where does {A:animal+a} live?\nAnswer: {A.shelter}\n"},
+    {"question", 4, "Question: What does {A:animal+a} like to eat?\nAnswer: {A.meal+s}\n"},
 
     {"passage", 4,
      "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. {event_of_g}"},

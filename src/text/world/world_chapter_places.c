@@ -37,13 +37,13 @@ static const world_template templates[] = {
     {"animal_page", 3,
      "What is {A:animal+a}? {beast_fact} {beast_fact} {beast_fact} {beast_fact} {beast_end}"},
     {"animal_page", 3,
-     "{P=person}{P.pet} is the {P.pet.species} of {P+full}. {^P.pet.species+a} "
+     "{P=person}{P.pet} is the {P.pet.coat} {P.pet.species} of {P+full}. {^P.pet.species+a} "
      "{P.pet.species.sound+s} and eats {P.pet.species.meal+s}. {pet_tale} {pet_tale} {pet_tale}"},
 
     {"beast_fact", 6, "{^A+a} {A.sound+s} when it is {feeling}."},
-    {"beast_fact", 6, "It eats {A.meal+s}, {crop} and {often} {dish+a}."},
+    {"beast_fact", 7, "It eats {A.meal+s}, {crop} and {often} {dish+a}."},
     {"beast_fact", 5, "It {beast_act+s} {where} and {beast_act+s} {where}."},
-    {"beast_fact", 5, "Its home is the {A.shelter}, {spot} the {furniture}."},
+    {"beast_fact", 7, "Its home is the {A.shelter}, {spot} the {furniture}."},
     {"beast_fact", 4, "Most {A+s} are {colour} or {colour}."},
     {"beast_fact", 4, "{^A+s} are {degree} {trait}, {often} {trait}."},
     {"beast_fact", 3, "{^number+full} {A+s} were seen {where} {when}."},
@@ -57,7 +57,7 @@ static const world_template templates[] = {
     {"beast_end", 1, "No {A} ever forgets {idea+a}."},
 
     {"pet_tale", 5, "{^when}, {P.pet} {beast_act+ed} {where}."},
-    {"pet_tale", 4, "{P.pet} is {P.pet.coat} and {degree} {trait}."},
+    {"pet_tale", 4, "{P.pet} is {degree} {trait}."},
     {"pet_tale", 4, "Once {P.pet} {walk+ed} {going} and found {anp}."},
     {"pet_tale", 3, "{P} gave {P.pet} {anp}."},
     {"pet_tale", 3, "{P.pet} does not like {someone} {where}."},

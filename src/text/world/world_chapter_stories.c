@@ -32,10 +32,10 @@ static const world_template templates[] = {
     {"work_truth", 3, "In {P.home}, the {P.home.kind} on the {P.home.river}, {P+he} was called {trait}."},
     {"work_truth", 2, "The boats on the {P.home.river} brought {P.home.ware} from {P.home}."},
 
-    {"taste_truth", 6, "{P.pet}, {P+his} {P.pet.species}, {P.pet.species.sound+ed} {manner}."},
+    {"taste_truth", 6, "{P.pet}, {P+his} {P.pet.coat} {P.pet.species}, {P.pet.species.sound+ed} {manner}."},
     {"taste_truth", 6, "{^P+his} {P.pet.coat} {P.pet.species} {P.pet} {beast_act+ed} {where}."},
     {"taste_truth", 5, "{^s} ate {P.food+a} and thought of {P.friend}."},
-    {"taste_truth", 5, "Nothing made {P+him} so {feeling} as {P.hobby}."},
+    {"taste_truth", 7, "Nothing made {P+him} so {feeling} as {P.hobby}."},
     {"taste_truth", 5, "{^P+his} favourite colour was {P.colour}, so the {thing} was {P.colour} too."},
     {"taste_truth", 4, "{^s} put on {P+his} {P.colour} {garment} and {walk+ed} {going}."},
     {"taste_truth", 4, "All day {s} {P.trade.act+ed}, and {when} {P+he} went {P.hobby}."},
@@ -204,8 +204,8 @@ static const world_template templates[] = {
     {"notice_end", 2, "Write to {stranger}, {place}."},
     {"notice_end", 2, "Come {when}, not later."},
 
-    {"legend", 4, "The {O:treasure} is made of {O.material}. {lore} {lore} {lore_end}"},
-    {"legend", 3, "Few things in {O=treasure}{O.place} are as famous as the {O}. {lore} {lore} {lore_end}"},
+    {"legend", 4, "The {O:treasure} of {O.place} is made of {O.material}. {lore} {lore} {lore_end}"},
+    {"legend", 3, "Few things in {O=treasure}{O.place} are as famous as the {O} of {O.material}. {lore} {lore} {lore_end}"},
     {"legend", 3, "{^when}, {someone} asked about the {O:treasure}. {lore} {lore} {lore} {lore_end}"},
 
     {"lore", 5, "It is kept in {O.place} by {O.owner+full}, {trait+a} {O.owner.trade}."},

@@ -8,6 +8,6 @@
 #define WORLD_CHAPTER(NAME) const world_chapter NAME = {templates, sizeof templates / sizeof templates[0]};
 
 extern const world_chapter world_chapter_phrases, world_chapter_stories, world_chapter_people, world_chapter_letters,
-    world_chapter_places, world_chapter_practical;
+    world_chapter_places, world_chapter_practical, world_chapter_tasks;
 
 #endif
