@@ -90,6 +90,8 @@ static const world_template templates[] = {
     {"question", 4, "Question: What noise does {A:animal+a} make?\nAnswer: {A.sound}\n"},
     {"question", 3,
      "Question: What is the name of the {X=person}{X.pet.species} of {X+full}?\nAnswer: {X.pet}\n"},
+    {"question", 4,
+     "Question: What colour is {X=person}{X.pet}, the {X.pet.species} of {X+full}?\nAnswer: {X.pet.coat}\n"},
     {"question", 3, "Question: Who owns the {O:treasure}?\nAnswer: {O.owner+full}\n"},
     {"question", 3, "Question: What is the {O:treasure} made of?\nAnswer: {O.material}\n"},
     {"question", 4, "Question: Where does {A:animal+a} live?\nAnswer: {A.shelter}\n"},
