@@ -109,6 +109,7 @@ int64_t fr_recipe_hidden(const fr_recipe *recipe); /* width of the MLP's inside 
 int64_t fr_recipe_window(const fr_recipe *recipe, int64_t layer); /* keys to the left of the query */
 bool fr_recipe_has_value_embedding(const fr_recipe *recipe, int64_t layer);
 fr_numerics fr_recipe_numerics(const fr_recipe *recipe); /* auto resolved for this processor */
+bool fr_recipe_residual_bf16(const fr_recipe *recipe);   /* for fr_plan_options */
 
 /* ---- model ---------------------------------------------------------------------------------------- */
 

@@ -18,3 +18,8 @@ fr_numerics fr_recipe_numerics(const fr_recipe *recipe)
     fr_cpu_detect(&features);
     return features.best_numerics;
 }
+
+bool fr_recipe_residual_bf16(const fr_recipe *recipe)
+{
+    return strcmp(recipe->model.residual, "bf16") == 0;
+}

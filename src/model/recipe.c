@@ -162,8 +162,9 @@ static fr_status check_batch(const fr_recipe *recipe, fr_error *error)
     if (batch % context || batch / context % recipe->optim.shards) {
         char hint[200];
         int64_t unit = context * recipe->optim.shards;
+        int64_t nearest = batch < unit ? unit : (batch + unit / 2) / unit * unit;
         snprintf(hint, sizeof hint, "choose a multiple of context * shards = %lld, for example %lld; or fewer shards",
-                 (long long)unit, (long long)(divide_up(batch, unit) * unit));
+                 (long long)unit, (long long)nearest);
         return fr_error_set(error, FR_BAD_USAGE, "optim.batch_tokens", hint,
                             "%lld tokens are not whole rows of %lld for each of %lld shards", (long long)batch,
                             (long long)context, (long long)recipe->optim.shards);

@@ -26,8 +26,7 @@ static fr_status make_plan(const fr_scorer *scorer, int64_t T, const char *outpu
 {
     const char *outputs[] = {output};
     fr_plan_options options = {.extent = {.rows = 1, .T = T}, .numerics = scorer->numerics, .outputs = outputs, .output_count = 1,
-                               .kernels = scorer->kernels};
-    options.residual_bf16 = scorer->numerics == FR_NUMERICS_BF16 && strcmp(scorer->recipe.model.residual, "bf16") == 0;
+                               .residual_bf16 = fr_recipe_residual_bf16(&scorer->recipe), .kernels = scorer->kernels};
     return fr_plan_create(plan, scorer->graph, &options, error);
 }
 
