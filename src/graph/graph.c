@@ -174,6 +174,9 @@ static fr_status check_inputs(const fr_graph *graph, const fr_op *op, fr_tensor 
             graph->tensors[tensor->id] != tensor)
             return fr_error_set(error, FR_BAD_USAGE, op->name, NULL, "input %d is not a tensor of this graph",
                                 i);
+        if (tensor->kind == FR_KIND_IDS && !(op->no_gradient >> i & 1))
+            return fr_error_set(error, FR_BAD_USAGE, op->name, NULL, "input %d cannot be the ids '%s'", i,
+                                tensor->name);
     }
     return FR_OK;
 }

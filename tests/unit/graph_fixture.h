@@ -76,11 +76,15 @@ static inline fr_tensor *leaf(fr_graph *g, const char *name, int64_t tokens, int
 
 /* ---- running ---- */
 
-/* A plan in double with everything it needs to run. */
+/* A plan with everything it needs to run. `parameters` and `gradients` are double in F64, else float. */
 typedef struct bench {
     fr_plan *plan;
+    fr_numerics numerics;
     int64_t elements;
-    double *parameters, *gradients, loss_scale;
+    size_t item, arena_bytes;
+    void *parameters, *gradients;
+    double scale_f64;
+    float scale_f32;
     int32_t *places, *tokens, *targets;
     void *arena;
     fr_binding inputs[4];
@@ -98,53 +102,92 @@ static inline void bench_free(bench *b)
     fr_deallocate(b->arena);
 }
 
-/* Parameters as the graph initialises them; tokens and targets below `vocab`, every fifth target -1. */
-static inline bool bench_create(bench *b, const fr_graph *g, fr_extent extent, int64_t vocab)
+static inline void bench_fill_parameters(bench *b, const fr_graph *g)
 {
-    fr_error error = {0};
-    fr_plan_options options = {.extent = extent,
-                               .numerics = FR_NUMERICS_F64,
-                               .train = true,
-                               .outputs = (const char *[]){"loss"},
-                               .output_count = 1};
-    int64_t N = extent.rows * extent.T;
-    *b = (bench){.elements = fr_graph_flat_elements(g), .loss_scale = 0.37};
-    CHECK_OK(fr_plan_create(&b->plan, g, &options, &error));
-    if (!b->plan)
-        return false;
     float *flat = fr_allocate((size_t)b->elements * sizeof *flat + 1);
-    b->parameters = fr_allocate((size_t)b->elements * sizeof *b->parameters + 1);
-    b->gradients = fr_allocate((size_t)b->elements * sizeof *b->gradients + 1);
-    b->places = fr_allocate((size_t)N * sizeof *b->places);
-    b->tokens = fr_allocate((size_t)N * sizeof *b->tokens);
-    b->targets = fr_allocate((size_t)N * sizeof *b->targets);
-    b->arena = fr_allocate(fr_plan_arena_bytes(b->plan));
     fr_graph_initialize(g, 1234, NULL, flat);
-    for (int64_t i = 0; i < b->elements; i++)
-        b->parameters[i] = (double)flat[i];
-    fr_deallocate(flat);
-    for (int64_t i = 0; i < N; i++) {
-        b->places[i] = (int32_t)i;
-        b->tokens[i] = (int32_t)(fr_rng_at(5, 1, (uint64_t)i) % (uint64_t)vocab);
-        b->targets[i] = i % 5 == 3 ? -1 : (int32_t)(fr_rng_at(5, 2, (uint64_t)i) % (uint64_t)vocab);
+    for (int64_t i = 0; i < b->elements; i++) {
+        if (b->numerics == FR_NUMERICS_F64)
+            ((double *)b->parameters)[i] = (double)flat[i];
+        else
+            ((float *)b->parameters)[i] = flat[i];
     }
-    return true;
+    fr_deallocate(flat);
 }
 
-static inline double bench_run(bench *b)
+static inline void bench_bind(bench *b)
 {
-    fr_error error = {0};
+    bool wide = b->numerics == FR_NUMERICS_F64;
     b->inputs[0] = (fr_binding){"places", b->places};
     b->inputs[1] = (fr_binding){"tokens", b->tokens};
     b->inputs[2] = (fr_binding){"targets", b->targets};
-    b->inputs[3] = (fr_binding){"loss_scale", &b->loss_scale};
+    b->inputs[3] = (fr_binding){"loss_scale", wide ? (const void *)&b->scale_f64 : &b->scale_f32};
     b->args.arena = b->arena;
     b->args.parameters = b->parameters;
     b->args.gradients = b->gradients;
     b->args.inputs = b->inputs;
     b->args.input_count = 4;
+}
+
+/* Parameters as the graph initialises them; tokens and targets below `vocab`, every fifth target -1. The
+ * bench must not move afterwards. */
+static inline bool bench_open(bench *b, const fr_graph *g, const fr_plan_options *options, int64_t vocab)
+{
+    fr_error error = {0};
+    int64_t N = options->extent.rows * options->extent.T;
+    *b = (bench){.elements = fr_graph_flat_elements(g),
+                 .numerics = options->numerics,
+                 .scale_f64 = 0.37,
+                 .scale_f32 = 0.37f};
+    CHECK_OK(fr_plan_create(&b->plan, g, options, &error));
+    if (!b->plan)
+        return false;
+    b->item = b->numerics == FR_NUMERICS_F64 ? sizeof(double) : sizeof(float);
+    b->arena_bytes = fr_plan_arena_bytes(b->plan);
+    b->parameters = fr_allocate((size_t)b->elements * b->item + 1);
+    b->gradients = fr_allocate((size_t)b->elements * b->item + 1);
+    b->places = fr_allocate((size_t)N * sizeof *b->places);
+    b->tokens = fr_allocate((size_t)N * sizeof *b->tokens);
+    b->targets = fr_allocate((size_t)N * sizeof *b->targets);
+    b->arena = fr_allocate(b->arena_bytes);
+    bench_fill_parameters(b, g);
+    for (int64_t i = 0; i < N; i++) {
+        b->places[i] = (int32_t)i;
+        b->tokens[i] = (int32_t)(fr_rng_at(5, 1, (uint64_t)i) % (uint64_t)vocab);
+        b->targets[i] = i % 5 == 3 ? -1 : (int32_t)(fr_rng_at(5, 2, (uint64_t)i) % (uint64_t)vocab);
+    }
+    bench_bind(b);
+    return true;
+}
+
+/* The usual: training in double, with all the losses there are as outputs. */
+static inline bool bench_create(bench *b, const fr_graph *g, fr_extent extent, int64_t vocab)
+{
+    static const char *const losses[] = {"loss", "loss:2"};
+    fr_plan_options options = {.extent = extent,
+                               .numerics = FR_NUMERICS_F64,
+                               .train = true,
+                               .outputs = losses};
+    options.output_count = fr_graph_find(g, "loss:2") ? 2 : 1;
+    return bench_open(b, g, &options, vocab);
+}
+
+static inline double bench_output(const bench *b, const char *name, int64_t element)
+{
+    fr_dtype dtype = FR_F32;
+    double value = 0;
+    const void *data = fr_plan_output(b->plan, b->arena, name, &dtype);
+    if (data)
+        fr_load_doubles(data, dtype, element, 1, &value);
+    return value;
+}
+
+/* Returns the sum of the losses that are outputs. */
+static inline double bench_run(bench *b)
+{
+    fr_error error = {0};
     CHECK_OK(fr_plan_run(b->plan, &b->args, &error));
-    return *(const double *)fr_plan_output(b->plan, b->arena, "loss", NULL);
+    return bench_output(b, "loss", 0) + bench_output(b, "loss:2", 0);
 }
 
 /* ---- the check ---- */
@@ -162,21 +205,23 @@ static inline double gradient_error(const fr_graph *g, bench *b, int64_t samples
         const fr_parameter_info *info = fr_graph_parameter(g, p);
         int64_t elements = info->rows * info->columns, count = elements < samples ? elements : samples;
         for (int64_t s = 0; s < count; s++) {
-            double *x = &b->parameters[info->offset +
-                                       (count == elements ? s
-                                                          : (int64_t)(fr_rng_at(3, (uint64_t)p, (uint64_t)s) %
-                                                                      (uint64_t)elements))];
+            double *x =
+                &((double *)
+                      b->parameters)[info->offset + (count == elements
+                                                         ? s
+                                                         : (int64_t)(fr_rng_at(3, (uint64_t)p, (uint64_t)s) %
+                                                                     (uint64_t)elements))];
             double saved = *x;
             *x = saved + step;
             double above = bench_run(b);
             *x = saved - step;
             double below = bench_run(b);
             *x = saved;
-            double got = exact[x - b->parameters], want = (above - below) / (2 * step);
+            double got = exact[x - (double *)b->parameters], want = (above - below) / (2 * step);
             double wrong = fabs(got - want) / (1 + fabs(want));
             if (!(wrong < 1e-6))
                 printf("# %s[%lld]: gradient %.10g, differences %.10g\n", info->name,
-                       (long long)(x - b->parameters - info->offset), got, want);
+                       (long long)(x - (double *)b->parameters - info->offset), got, want);
             worst = wrong > worst || isnan(wrong) ? wrong : worst;
         }
     }

@@ -38,7 +38,7 @@ TEST(every_bf16_survives_a_round_trip)
     CHECK_INT(wrong, 0);
 }
 
-/* For every bf16 and its upper neighbour: below the middle rounds down, above rounds up, the middle to even. */
+/* Between a bf16 and the next: below the middle rounds down, above rounds up, the middle goes to even. */
 TEST(narrowing_rounds_to_nearest_even)
 {
     int wrong = 0;
