@@ -2,8 +2,9 @@
  *
  *     build/bench/bench_tokenizer FILE [VOCAB [THREADS]]
  *
- * Trains on the whole file, cut at newlines into documents of about 8 kB, then encodes it on one thread in the
- * same pieces, and prints one line of JSON: seconds of training, MB/s of splitting and encoding, bytes per token.
+ * Trains on the whole file, cut at newlines into documents of about 8 kB, then encodes it on one thread in
+ * the same pieces, and prints one line of JSON: seconds of training, MB/s of splitting and encoding, bytes
+ * per token.
  */
 #include "frontier/text.h"
 #include "text/pretokenizer.h"

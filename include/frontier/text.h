@@ -19,26 +19,28 @@
 
 /* ---- tokenizer ---------------------------------------------------------------------------------- */
 
-/* Byte-level BPE. A trained one has ids 0..255 = the bytes, then the merges in the order they were made, then the
- * nine chat specials (<|bos|>, <|user_start|>, ...). One read from a file keeps the file's ids, gaps included.
+/* Byte-level BPE. A trained one has ids 0..255 = the bytes, then the merges in the order they were made, then
+ * the nine chat specials (<|bos|>, <|user_start|>, ...). One read from a file keeps the file's ids, gaps too.
  * Bytes that are not UTF-8 split as U+FFFD would, one character each, and always come back as they were. */
 typedef struct fr_tokenizer fr_tokenizer;
 
 typedef enum fr_byte_lengths {
     FR_LENGTHS_RAW,    /* a token counts its raw bytes; specials count 0 */
-    FR_LENGTHS_DECODED /* older convention: decoded to a string with U+FFFD, re-encoded as UTF-8; specials 0 */
+    FR_LENGTHS_DECODED /* older convention: decoded to a string with U+FFFD, then UTF-8 again; specials 0 */
 } fr_byte_lengths;
 
-/* Split patterns as texts: ours, GPT-2's (r50k), GPT-4's (cl100k). Any other Perl-compatible one is legal too. */
+/* Split patterns as texts: ours, GPT-2's (r50k), GPT-4's (cl100k). Other Perl-compatible ones are legal too. */
 extern const char fr_pattern_builtin[], fr_pattern_gpt2[], fr_pattern_cl100k[];
 
 /* Reads a Hugging Face tokenizer.json (byte-level BPE). Hostile input gives FR_BAD_DATA, never a crash. */
 fr_status fr_tokenizer_load(fr_tokenizer **out, const char *path, fr_error *error);
 /* The same from memory, for fuzzing; `origin` names it in errors. */
-fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin, fr_error *error);
-/* Reads a tiktoken rank file (base64 SPACE rank per line); pattern NULL = ours. Specials get the ids after the
- * last rank; a NULL among them leaves its id unused (cl100k: NULL, then <|endoftext|>). */
-fr_status fr_tokenizer_load_tiktoken(fr_tokenizer **out, const char *path, const char *pattern, const char *const *specials, int special_count, fr_error *error);
+fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin,
+                             fr_error *error);
+/* Reads a tiktoken rank file (base64 SPACE rank per line); pattern NULL = ours. Specials get the ids after
+ * the last rank; a NULL among them leaves its id unused (cl100k: NULL, then <|endoftext|>). */
+fr_status fr_tokenizer_load_tiktoken(fr_tokenizer **out, const char *path, const char *pattern,
+                                     const char *const *specials, int special_count, fr_error *error);
 /* Writes Hugging Face tokenizer.json: the same tokenizer gives the same bytes. */
 fr_status fr_tokenizer_save(const fr_tokenizer *tokenizer, const char *path, fr_error *error);
 /* The same into memory. */
@@ -46,14 +48,16 @@ fr_status fr_tokenizer_write(const fr_tokenizer *tokenizer, fr_buffer *out, fr_e
 void fr_tokenizer_free(fr_tokenizer *tokenizer);
 
 int32_t fr_tokenizer_vocab(const fr_tokenizer *tokenizer); /* ids are 0..vocab-1, specials included */
-/* <|bos|>, or what the file has instead: <|endoftext|>, <|begin_of_text|>, <s>, its first special; -1 when none. */
+/* <|bos|>, or what a file has: <|endoftext|>, <|begin_of_text|>, <s>, its first special; else -1. */
 int32_t fr_tokenizer_bos(const fr_tokenizer *tokenizer);
 /* Upper bound of ids for n bytes is n. Encodes text only: special strings are ordinary text. Returns the
  * number of ids, written up to `capacity`; any byte string is legal; -1 when memory runs out (or the split
- * pattern of an outside file exceeds PCRE2's limits). Rules: tiktoken's, lowest rank first, leftmost on ties. */
-int64_t fr_tokenizer_encode(const fr_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids, int64_t capacity);
+ * pattern of an outside file exceeds PCRE2's limits). Lowest rank first, leftmost on ties, as tiktoken. */
+int64_t fr_tokenizer_encode(const fr_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
+                            int64_t capacity);
 /* Appends the bytes of ids (specials as their text if `specials`, else nothing). Unknown ids: FR_BAD_DATA. */
-fr_status fr_tokenizer_decode(const fr_tokenizer *tokenizer, const int32_t *ids, int64_t count, bool specials, fr_buffer *out, fr_error *error);
+fr_status fr_tokenizer_decode(const fr_tokenizer *tokenizer, const int32_t *ids, int64_t count, bool specials,
+                              fr_buffer *out, fr_error *error);
 /* Bytes of one token (not NUL-terminated), owned by the tokenizer; NULL for an id that names none. */
 const char *fr_tokenizer_token(const fr_tokenizer *tokenizer, int32_t id, size_t *bytes);
 int32_t fr_tokenizer_special(const fr_tokenizer *tokenizer, const char *text); /* id or -1 */
@@ -62,9 +66,9 @@ void fr_tokenizer_byte_lengths(const fr_tokenizer *tokenizer, fr_byte_lengths co
 /* SHA-256 over tokens, merges, pattern and specials: names the tokenizer in receipts. */
 void fr_tokenizer_hash(const fr_tokenizer *tokenizer, char hex[65]);
 
-/* Training. Text is fed document by document, each cropped to `document_crop` characters; then finish() merges:
- * always the pair with the largest count, ties to the smallest left, then right id. A text with too few pairs gives
- * a smaller vocabulary than asked. What is fed after `max_characters` is ignored. */
+/* Training. Text is fed document by document, each cropped to `document_crop` characters; then finish()
+ * merges: always the pair with the largest count, ties to the smallest left, then right id. A text with too
+ * few pairs gives a smaller vocabulary than asked. What is fed after `max_characters` is ignored. */
 typedef struct fr_tokenizer_trainer fr_tokenizer_trainer;
 typedef struct fr_tokenizer_options {
     int32_t vocab;          /* total ids, the nine specials included: at least 265, at most 1,048,576 */
@@ -74,8 +78,10 @@ typedef struct fr_tokenizer_options {
     fr_pool *pool;          /* may be NULL; the result never depends on it */
     const fr_progress *progress;
 } fr_tokenizer_options;
-fr_status fr_tokenizer_trainer_create(fr_tokenizer_trainer **out, const fr_tokenizer_options *options, fr_error *error);
-fr_status fr_tokenizer_trainer_feed(fr_tokenizer_trainer *trainer, const char *text, size_t bytes, fr_error *error);
+fr_status fr_tokenizer_trainer_create(fr_tokenizer_trainer **out, const fr_tokenizer_options *options,
+                                      fr_error *error);
+fr_status fr_tokenizer_trainer_feed(fr_tokenizer_trainer *trainer, const char *text, size_t bytes,
+                                    fr_error *error);
 fr_status fr_tokenizer_trainer_finish(fr_tokenizer_trainer *trainer, fr_tokenizer **out, fr_error *error);
 void fr_tokenizer_trainer_free(fr_tokenizer_trainer *trainer);
 

@@ -1,4 +1,5 @@
-/* The table of distinct chunks: open addressing, at most half full, bytes of the keys end to end in one store. */
+/* The table of distinct chunks: open addressing, at most half full, bytes of the keys end to end in one
+ * store. */
 #include "text/bpe_count.h"
 #include "frontier/base.h"
 #include "text/bpe_hash.h"

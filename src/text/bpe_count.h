@@ -1,7 +1,7 @@
 /* text/bpe_count.h: how often each distinct chunk occurs.
  *
- * Training needs nothing of a text but this. Threads count into tables of their own, which are added up at the end;
- * sums do not care who counted what, so the number of threads cannot show in a tokenizer.
+ * Training needs nothing of a text but this. Threads count into tables of their own, which are added up at
+ * the end; sums do not care who counted what, so the number of threads cannot show in a tokenizer.
  */
 #ifndef FRONTIER_TEXT_BPE_COUNT_H
 #define FRONTIER_TEXT_BPE_COUNT_H

@@ -1,10 +1,11 @@
 /* Encoding: text -> chunks -> ids.
  *
- * Most chunks of ordinary text are tokens themselves; whether merging would really end at that token is decided once
- * per token when the tokenizer is made (FR_TOKEN_DIRECT), so one look-up answers. The rest is merged: always
- * the pair of the lowest rank, leftmost among equals. A short chunk keeps the ranks of its pairs in an
- * array and scans it. A long one (a million equal letters is legal) keeps them in a heap over a linked list, so
- * it takes n log n. Both orders are the same order, and the tests hold them against each other.
+ * Most chunks of ordinary text are tokens themselves; whether merging would really end at that token is
+ * decided once per token when the tokenizer is made (FR_TOKEN_DIRECT), so one look-up answers. The rest is
+ * merged: always the pair of the lowest rank, leftmost among equals. A short chunk keeps the ranks of its
+ * pairs in an array and scans it. A long one (a million equal letters is legal) keeps them in a heap over
+ * a linked list, so it takes n log n. Both orders are the same order, and the tests hold them against each
+ * other.
  */
 #include "text/bpe_hash.h"
 #include "text/tokenizer.h"
@@ -57,8 +58,8 @@ static int64_t merge_short(const fr_tokenizer *t, const uint8_t *bytes, size_t c
 
 /* ---- long chunks ----------------------------------------------------------------------------------- */
 
-/* A list of symbols in arrays: entry i starts at byte i, next and previous name its neighbours (-1: none). A heap
- * entry is rank << 32 | i; it is stale when rank is no longer that of the pair starting at i. */
+/* A list of symbols in arrays: entry i starts at byte i, next and previous name its neighbours (-1: none).
+ * A heap entry is rank << 32 | i; it is stale when rank is no longer that of the pair starting at i. */
 typedef struct long_chunk {
     uint64_t *heap;
     int32_t *symbols, *next, *previous, *ranks, *results;

@@ -1,19 +1,21 @@
 /* Exact greedy byte-pair training in time proportional to the merges applied.
  *
- * All distinct chunks lie end to end in one array of symbols. A symbol is named by its first byte's position and knows
- * its neighbours within the chunk. Each adjacent pair of symbols is an occurrence, named by the position of its left
- * symbol; the occurrences of one pair form a doubly linked list threaded through the positions, and the pair
- * keeps the sum of its chunks' counts. Merging a pair walks its list: each step takes the occurrences left and
- * right of it off their lists and puts the new ones on theirs. Nothing else is touched, so a chunk of a
- * million letters costs no more than a million short ones.
+ * All distinct chunks lie end to end in one array of symbols. A symbol is named by its first byte's
+ * position and knows its neighbours within the chunk. Each adjacent pair of symbols is an occurrence,
+ * named by the position of its left symbol; the occurrences of one pair form a doubly linked list threaded
+ * through the positions, and the pair keeps the sum of its chunks' counts. Merging a pair walks its list:
+ * each step takes the occurrences left and right of it off their lists and puts the new ones on theirs.
+ * Nothing else is touched, so a chunk of a million letters costs no more than a million short ones.
  *
- * Order within a list. Occurrences are appended in ascending position: at the start, and later because a new pair
- * contains the newest symbol, hence all its occurrences appear during one walk, which itself ascends. So in a
- * run such as "aaaa" the merges are made from the left without overlap, as the definition wants.
+ * Order within a list. Occurrences are appended in ascending position: at the start, and later because a
+ * new pair contains the newest symbol, hence all its occurrences appear during one walk, which itself
+ * ascends. So in a run such as "aaaa" the merges are made from the left without overlap, as the definition
+ * wants.
  *
- * Which pair is next: a heap ordered by (largest count, smallest left, smallest right). Counts of existing pairs only
- * fall, and pairs that appear hold the newest symbol and enter the heap once their step is over. An entry whose
- * count has fallen meanwhile goes back in with the true one when it comes up: lazy, and exact.
+ * Which pair is next: a heap ordered by (largest count, smallest left, smallest right). Counts of existing
+ * pairs only fall, and pairs that appear hold the newest symbol and enter the heap once their step is
+ * over. An entry whose count has fallen meanwhile goes back in with the true one when it comes up: lazy,
+ * and exact.
  */
 #include "text/bpe_merges.h"
 #include "text/bpe_hash.h"

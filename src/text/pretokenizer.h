@@ -1,9 +1,10 @@
 /* text/pretokenizer.h: cuts text into the chunks that byte-pair merges never cross.
  *
- * Two engines, one meaning. The built-in pattern has a hand-written scanner (pretokenizer_scanner.c); every
- * other pattern, found in somebody's tokenizer file, is compiled by PCRE2 (pretokenizer_pcre2.c), which is also
- * the oracle the scanner is fuzzed against. Patterns are read as Hugging Face's `tokenizers` and tiktoken
- * read them: \s is Unicode White_Space (PCRE2's own \s adds U+180E), letters and numbers are \p{L} and \p{N}.
+ * Two engines, one meaning. The built-in pattern has a hand-written scanner (pretokenizer_scanner.c);
+ * every other pattern, found in somebody's tokenizer file, is compiled by PCRE2 (pretokenizer_pcre2.c),
+ * which is also the oracle the scanner is fuzzed against. Patterns are read as Hugging Face's `tokenizers`
+ * and tiktoken read them: \s is Unicode White_Space (PCRE2's own \s adds U+180E), letters and numbers are
+ * \p{L} and \p{N}.
  *
  * Rules that hold for both:
  *   - the chunks laid end to end are the text: what no match covers becomes a chunk of its own;
@@ -11,8 +12,8 @@
  *     space, exactly as if U+FFFD stood in its place. A stretch of such bytes is therefore cut like
  *     punctuation: it stays together, takes one space before it and newlines after it.
  *
- * The scanner's letters and numbers are those of Unicode 14.0, whatever the machine's PCRE2 knows, so a corpus
- * cuts into the same chunks everywhere. Characters that were assigned later count as punctuation.
+ * The scanner's letters and numbers are those of Unicode 14.0, whatever the machine's PCRE2 knows, so a
+ * corpus cuts into the same chunks everywhere. Characters that were assigned later count as punctuation.
  */
 #ifndef FRONTIER_TEXT_PRETOKENIZER_H
 #define FRONTIER_TEXT_PRETOKENIZER_H

@@ -1,11 +1,13 @@
 /* Split patterns of other people's tokenizers, through PCRE2 with its just-in-time compiler.
  *
- * Two translations make PCRE2 agree with the engines those tokenizers were made for (Rust's regex, Oniguruma):
+ * Two translations make PCRE2 agree with the engines those tokenizers were made for (Rust's regex,
+ * Oniguruma):
  *   - \s and \S are spelled out as White_Space, which PCRE2's own \s is not (it adds U+180E);
  *   - constructs that the engines read differently without an error, namely set operations inside brackets
  *     ([a&&[b]]), are refused.
- * Text that is not UTF-8 is matched in a copy in which U+FFFD stands for each malformed byte; a cursor that walks
- * both texts in step translates the offsets back. Well-formed text, the usual case, is matched in place.
+ * Text that is not UTF-8 is matched in a copy in which U+FFFD stands for each malformed byte; a cursor
+ * that walks both texts in step translates the offsets back. Well-formed text, the usual case, is matched
+ * in place.
  *
  * A file's pattern is hostile input: its length, its match steps and its stack are limited, and \C, which
  * could cut a character in two, is off.
@@ -268,8 +270,8 @@ static int run(struct fr_splitter_pcre2 *engine, size_t from, uint32_t options)
                        options | PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY, engine->found, engine->limits);
 }
 
-/* Machine code first, on the small stack it brings; then with a large stack; then the interpreter, which keeps its
- * state on the heap. All three give the same match. */
+/* Machine code first, on the small stack it brings; then with a large stack; then the interpreter, which
+ * keeps its state on the heap. All three give the same match. */
 static int match_at(struct fr_splitter_pcre2 *engine, size_t from)
 {
     int result = run(engine, from, 0);

@@ -1,11 +1,12 @@
 /* The built-in split pattern, by hand.
  *
- *     '(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}{1,2}| ?[^\s\p{L}\p{N}]++[\r\n]*|\s*[\r\n]|\s+(?!\S)|\s+
+ *     '(?i:[sdmt]|ll|ve|re) | [^\r\n\p{L}\p{N}]?+\p{L}+ | \p{N}{1,2} | [ ]?[^\s\p{L}\p{N}]++[\r\n]*
+ *     | \s*[\r\n] | \s+(?!\S) | \s+                                  (laid out with spaces)
  *
- * Each alternative is a question about the classes of the characters in front: letter, number, space, newline
- * (a space too) or other. They are asked in the pattern's order and the first that fits wins, so the code below
- * reads like the pattern. Every character fits some alternative; a chunk is never empty. Bytes that are not
- * UTF-8 are `other`, one character each.
+ * Each alternative is a question about the classes of the characters in front: letter, number, space,
+ * newline (a space too) or other. They are asked in the pattern's order and the first that fits wins, so
+ * the code below reads like the pattern. Every character fits some alternative; a chunk is never empty.
+ * Bytes that are not UTF-8 are `other`, one character each.
  *
  * ASCII is classified by table; the rest by binary search in the ranges of pretokenizer_classes.h.
  */

@@ -1,12 +1,13 @@
 /* text/tokenizer.h: what a tokenizer is made of, for the files that make one.
  *
- * Three makers (training, tokenizer.json, tiktoken ranks) share one path: begin with the number of ids and the
- * pattern, set tokens, index the pieces, add merges, finish. finish derives everything else, so that two makers
- * that set the same things get the same tokenizer and the same hash.
+ * Three makers (training, tokenizer.json, tiktoken ranks) share one path: begin with the number of ids and
+ * the pattern, set tokens, index the pieces, add merges, finish. finish derives everything else, so that
+ * two makers that set the same things get the same tokenizer and the same hash.
  *
- * A merge is (left, right) -> result at a rank; the lowest rank is applied first. Training and tokenizer.json
- * number them 0, 1, 2, ...; a rank file has no merges, only tokens, and means: any two neighbours whose
- * bytes joined are a token merge at that token's rank. Read like this all three encode by the same code.
+ * A merge is (left, right) -> result at a rank; the lowest rank is applied first. Training and
+ * tokenizer.json number them 0, 1, 2, ...; a rank file has no merges, only tokens, and means: any two
+ * neighbours whose bytes joined are a token merge at that token's rank. Read like this all three encode by
+ * the same code.
  */
 #ifndef FRONTIER_TEXT_TOKENIZER_H
 #define FRONTIER_TEXT_TOKENIZER_H

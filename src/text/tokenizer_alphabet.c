@@ -1,5 +1,5 @@
-/* The byte alphabet, both ways. The order of the displaced bytes defines the code points, so it is computed here
- * rather than listed: 0x00..0x20 are U+0100.., 0x7F..0xA0 follow, 0xAD is last.
+/* The byte alphabet, both ways. The order of the displaced bytes defines the code points, so it is
+ * computed here rather than listed: 0x00..0x20 are U+0100.., 0x7F..0xA0 follow, 0xAD is last.
  */
 #include "text/tokenizer_alphabet.h"
 #include "text/pretokenizer_utf8.h"

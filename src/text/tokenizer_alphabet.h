@@ -1,7 +1,8 @@
 /* text/tokenizer_alphabet.h: the 256 printable characters that stand for bytes in vocabulary files.
  *
- * GPT-2's convention, kept by tokenizer.json: a byte that is a visible Latin-1 character stands for itself, the other
- * 68 (controls, space, 0x7F..0xA0, 0xAD) are U+0100, U+0101, ... in order. So any token is a readable string.
+ * GPT-2's convention, kept by tokenizer.json: a byte that is a visible Latin-1 character stands for
+ * itself, the other 68 (controls, space, 0x7F..0xA0, 0xAD) are U+0100, U+0101, ... in order. So any token
+ * is a readable string.
  */
 #ifndef FRONTIER_TEXT_TOKENIZER_ALPHABET_H
 #define FRONTIER_TEXT_TOKENIZER_ALPHABET_H

@@ -1,8 +1,9 @@
 /* A tokenizer from its parts: tokens, pieces, merges, and what is derived from them.
  *
- * A tokenizer never changes after fr_tokenizer_finish. Everything it owns lies in one arena except the compiled
- * pattern. The piece table finds a token by its bytes; the merge table finds what two neighbours become.
- * Tables are open-addressing, at most half full, and are only searched: no result depends on their order.
+ * A tokenizer never changes after fr_tokenizer_finish. Everything it owns lies in one arena except the
+ * compiled pattern. The piece table finds a token by its bytes; the merge table finds what two neighbours
+ * become. Tables are open-addressing, at most half full, and are only searched: no result depends on their
+ * order.
  */
 #include "text/bpe_hash.h"
 #include "text/pretokenizer_utf8.h"
@@ -160,7 +161,8 @@ static fr_status index_merges(fr_tokenizer *t, fr_error *error)
     return FR_OK;
 }
 
-/* Marks the tokens whose own bytes encode to them. Not all do: a token's merges may be blocked by earlier ones. */
+/* Marks the tokens whose own bytes encode to them. Not all do: a token's merges may be blocked by earlier
+ * ones. */
 static fr_status find_direct(fr_tokenizer *t, fr_error *error)
 {
     fr_bpe_scratch scratch = {.memory = NULL};

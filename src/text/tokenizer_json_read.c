@@ -1,10 +1,10 @@
 /* Reading tokenizer.json files as Hugging Face's `tokenizers` writes them, byte-level BPE only.
  *
- * A file says much that changes ids: a normalizer, a prefix space, a dropout. What we do not do is refused by
- * name; nothing that matters is skipped over. Ignored are run-time settings that never touch the ids of plain text:
- * truncation, padding, the post-processor (which adds special tokens; our loader places BOS itself) and the
- * decoder. The file is hostile until proven otherwise: ids are bounded, every string is measured, merges must
- * name tokens of the vocabulary and join to another one.
+ * A file says much that changes ids: a normalizer, a prefix space, a dropout. What we do not do is refused
+ * by name; nothing that matters is skipped over. Ignored are run-time settings that never touch the ids of
+ * plain text: truncation, padding, the post-processor (which adds special tokens; our loader places BOS
+ * itself) and the decoder. The file is hostile until proven otherwise: ids are bounded, every string is
+ * measured, merges must name tokens of the vocabulary and join to another one.
  */
 #include "text/pretokenizer.h"
 #include "text/tokenizer.h"
@@ -36,7 +36,7 @@ static bool is_type(const json_t *object, const char *type)
     return name && strcmp(name, type) == 0;
 }
 
-/* ---- pre-tokenizer and model settings ------------------------------------------------------------------ */
+/* ---- pre-tokenizer and model settings ------------------------------------------------------------ */
 
 static fr_status check_model(const reader *r, const json_t *root, const json_t *model)
 {
@@ -70,7 +70,8 @@ static fr_status check_byte_level(const reader *r, const json_t *step, bool *spl
     return FR_OK;
 }
 
-/* A Split keeps every byte if it isolates its matches, or removes what is between (nothing, for a total pattern). */
+/* A Split keeps every byte if it isolates its matches, or removes what is between (nothing, for a total
+ * pattern). */
 static fr_status read_split(const reader *r, const json_t *step, const char **pattern)
 {
     const char *behavior = json_string_value(json_object_get(step, "behavior"));
@@ -100,7 +101,7 @@ static fr_status read_pattern(const reader *r, const json_t *pre_tokenizer, cons
     return FR_OK;
 }
 
-/* ---- tokens --------------------------------------------------------------------------------------------- */
+/* ---- tokens -------------------------------------------------------------------------------------- */
 
 static fr_status read_id(const reader *r, const json_t *value, int32_t *id)
 {
@@ -180,7 +181,7 @@ static fr_status read_added(reader *r, json_t *vocab, const json_t *added)
     return FR_OK;
 }
 
-/* ---- merges --------------------------------------------------------------------------------------------- */
+/* ---- merges -------------------------------------------------------------------------------------- */
 
 /* The two texts of one merge: "left right" or ["left", "right"]. */
 static bool merge_texts(const json_t *item, const char *texts[2], size_t lengths[2])
@@ -239,7 +240,7 @@ static fr_status read_merges(reader *r, const json_t *merges)
     return fr_tokenizer_finish(r->made, r->merges, (int64_t)count, r->error);
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------- */
+/* ---- the file ------------------------------------------------------------------------------------ */
 
 static fr_status read_root(reader *r, const json_t *root)
 {

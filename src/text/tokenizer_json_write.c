@@ -1,8 +1,9 @@
 /* Writing tokenizer.json so that Hugging Face's `tokenizers` loads the same tokenizer.
  *
- * The text is produced directly, not through a JSON library: key order, spacing and escapes are fixed here, ids
- * ascend and merges go by rank, hence the same tokenizer always gives the same bytes. Merges are written as
- * "left right", the form that every release of `tokenizers` reads; tokens in the byte alphabet have no spaces.
+ * The text is produced directly, not through a JSON library: key order, spacing and escapes are fixed
+ * here, ids ascend and merges go by rank, hence the same tokenizer always gives the same bytes. Merges are
+ * written as "left right", the form that every release of `tokenizers` reads; tokens in the byte alphabet
+ * have no spaces.
  */
 #include "text/tokenizer.h"
 #include "text/tokenizer_alphabet.h"

@@ -1,8 +1,9 @@
 /* Reading tiktoken rank files: lines of "base64-of-bytes rank".
  *
- * The file lists tokens, not merges; its rule is that two neighbours merge when their joined bytes are a token, at
- * that token's rank, and that a chunk which is a token is not merged at all. Both are written out here as the merges
- * and the flag every tokenizer has: for each token, each way to cut it into two tokens is a merge.
+ * The file lists tokens, not merges; its rule is that two neighbours merge when their joined bytes are a
+ * token, at that token's rank, and that a chunk which is a token is not merged at all. Both are written
+ * out here as the merges and the flag every tokenizer has: for each token, each way to cut it into two
+ * tokens is a merge.
  */
 #include "text/pretokenizer_utf8.h"
 #include "text/tokenizer.h"

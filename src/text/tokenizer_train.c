@@ -1,8 +1,9 @@
 /* The trainer: documents in, a tokenizer out.
  *
- * feed() crops a document and puts it in a batch; a full batch is cut into slices of whole documents, which the
- * pool's threads split into chunks and count, each thread in its own table. finish() adds the tables up, learns
- * the merges and appends the chat specials. What is counted is fixed by the text and the options alone.
+ * feed() crops a document and puts it in a batch; a full batch is cut into slices of whole documents,
+ * which the pool's threads split into chunks and count, each thread in its own table. finish() adds the
+ * tables up, learns the merges and appends the chat specials. What is counted is fixed by the text and the
+ * options alone.
  */
 #include "text/bpe_merges.h"
 #include "text/pretokenizer_utf8.h"

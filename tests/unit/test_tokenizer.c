@@ -1,5 +1,5 @@
-/* Tokenizers as a whole: what is encoded comes back, training is exactly greedy, files survive a round trip, and a
- * failing allocation is an error and nothing worse. */
+/* Tokenizers as a whole: what is encoded comes back, training is exactly greedy, files survive a round
+ * trip, and a failing allocation is an error and nothing worse. */
 #include "frontier/text.h"
 #include "test.h"
 #include "text/tokenizer.h"

@@ -1,5 +1,5 @@
-/* The scanner of the built-in split pattern against PCRE2 running the same pattern: every code point's class, then
- * random mixtures chosen to hit the pattern's edges, well formed and not. */
+/* The scanner of the built-in split pattern against PCRE2 running the same pattern: every code point's
+ * class, then random mixtures chosen to hit the pattern's edges, well formed and not. */
 #include "frontier/text.h"
 #include "test.h"
 #include "text/pretokenizer.h"
