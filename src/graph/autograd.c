@@ -121,16 +121,32 @@ static fr_status mark_losses(fr_planning *planning)
     return FR_OK;
 }
 
-static fr_status mark_outputs(fr_planning *planning)
+static fr_status unknown_output(fr_planning *planning, const char *name)
 {
     const fr_graph *graph = planning->graph;
+    const char **names = fr_plan_memory(planning, (size_t)graph->tensor_count * sizeof *names), *nearest;
+    if (!names)
+        return planning->error->status;
+    for (int t = 0; t < graph->tensor_count; t++)
+        names[t] = graph->tensors[t]->name;
+    nearest = name ? fr_nearest(name, names, (size_t)graph->tensor_count) : NULL;
+    char hint[128] = "";
+    if (nearest)
+        snprintf(hint, sizeof hint, "did you mean '%.100s'?", nearest);
+    return fr_error_set(planning->error, FR_BAD_USAGE, name ? name : "(null)", hint,
+                        "the graph has no tensor of this name");
+}
+
+static fr_status mark_outputs(fr_planning *planning)
+{
     for (int i = 0; i < planning->options->output_count; i++) {
         const char *name = planning->options->outputs[i];
-        const fr_tensor *tensor = name ? fr_graph_find(graph, name) : NULL;
-        if (!tensor || !tensor->producer)
-            return fr_error_set(planning->error, FR_BAD_USAGE, name ? name : "(null)", NULL,
-                                tensor ? "an output must be computed, this is an input"
-                                       : "the graph has no tensor of this name");
+        const fr_tensor *tensor = name ? fr_graph_find(planning->graph, name) : NULL;
+        if (!tensor)
+            return unknown_output(planning, name);
+        if (!tensor->producer)
+            return fr_error_set(planning->error, FR_BAD_USAGE, name, NULL,
+                                "an output must be computed, this is an input");
         planning->needed[tensor->producer->index] = true;
     }
     return FR_OK;

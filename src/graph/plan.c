@@ -303,7 +303,7 @@ static fr_status check_total(fr_planning *planning)
     for (int v = 0; v < planning->plan->value_count; v++)
         total +=
             planning->plan->values[v].base == FR_BASE_ARENA ? (double)planning->plan->values[v].bytes : 0;
-    if (total > (double)((int64_t)1 << 47))
+    if (total > (double)((int64_t)1 << 45))
         return fr_error_set(planning->error, FR_BAD_USAGE, "plan", "use fewer rows or shorter ones",
                             "needs up to %.3g bytes of memory", total);
     return FR_OK;
