@@ -19,7 +19,7 @@ typedef struct cli_option {
     cli_type type;
     const char *value;    /* placeholder in help: "TIME"; for CLI_CHOICE the choices "a|b"; NULL for flags */
     const char *fallback; /* default as text; NULL = not given */
-    const char *help;     /* one line */
+    const char *help;     /* one line; NULL: used between our own processes, not shown */
     bool repeats;         /* may be given several times */
     bool required;
 } cli_option;
@@ -37,6 +37,7 @@ typedef struct cli_command {
     const char *examples;  /* command lines, one per line */
     fr_status (*run)(cli_run *run, fr_error *error);
     const char *schema;    /* docs/schema/NAME.json describes --json; NULL: no --json output */
+    bool hidden;           /* started by frontier itself: not in any help */
 } cli_command;
 
 typedef struct cli_value {

@@ -4,6 +4,7 @@
 #include "commands.h"
 #include "frontier/eval.h"
 #include "run_folder.h"
+#include "score.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -16,19 +17,6 @@ static const cli_option options[] = {
     {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
     {"numerics", CLI_CHOICE, "fp32|bf16", NULL, "override the recipe's numerics", false, false},
 };
-
-/* The tokenizer decides what a token is: scoring with another one would score another model. */
-static fr_status check_tokenizers(const fr_scorer *scorer, const fr_corpus *corpus, fr_error *error)
-{
-    char mine[65], theirs[65];
-    fr_tokenizer_hash(fr_scorer_tokenizer(scorer), mine);
-    fr_tokenizer_hash(fr_corpus_tokenizer(corpus), theirs);
-    if (strcmp(mine, theirs) == 0)
-        return FR_OK;
-    return fr_error_set(error, FR_BAD_DATA, fr_corpus_folder(corpus),
-                        "import that text again with --tokenizer RUN/tokenizer.json",
-                        "the data folder was made with another tokenizer than the run");
-}
 
 static void put_result(cli_run *run, const fr_bpb_result *r)
 {
@@ -47,16 +35,14 @@ static void put_result(cli_run *run, const fr_bpb_result *r)
     cli_put(run, "basis", json_string("measured"));
 }
 
-static fr_status score(cli_run *run, fr_scorer *scorer, const char *folder, fr_error *error)
+static fr_status score(cli_run *run, cli_scored *scored, const char *folder, fr_error *error)
 {
     fr_corpus *corpus;
     fr_bpb_result result;
     FR_TRY(fr_corpus_open(&corpus, folder, false, error));
     fr_bpb_options bpb = {.set = cli_text(run, "set"), .context = cli_int(run, "context", 0), .max_tokens = cli_bytes(run, "max-tokens", 0),
                           .documents_path = cli_text(run, "documents"), .progress = &run->progress};
-    fr_status status = check_tokenizers(scorer, corpus, error);
-    if (status == FR_OK)
-        status = fr_eval_bpb(scorer, corpus, &bpb, &result, error);
+    fr_status status = cli_scored_bpb(scored, corpus, &bpb, &result, error);
     if (status == FR_OK) {
         char bytes[40], seconds[40];
         cli_print(run, "val_bpb %.6f  (set %s, %s, %lld documents, context %lld, %s)\n", result.val_bpb, result.eval_set,
@@ -72,16 +58,15 @@ static fr_status run_bpb(cli_run *run, fr_error *error)
 {
     const char *folder = cli_text(run, "data");
     json_t *record = NULL;
-    fr_scorer *scorer;
-    fr_scorer_options scoring = {.threads = (int)cli_int(run, "threads", 0), .numerics = cli_text(run, "numerics")};
+    cli_scored scored;
     FR_TRY(cli_run_record(run->arguments[0], &record, error));
     if (!folder)
         folder = cli_string(record, "data_folder");
-    fr_status status = *folder ? fr_scorer_open(&scorer, run->arguments[0], &scoring, error)
+    fr_status status = *folder ? cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0), cli_text(run, "numerics"), error)
                                : fr_error_set(error, FR_BAD_USAGE, NULL, "frontier eval bpb RUN --data FOLDER", "the run does not say what it was trained on");
     if (status == FR_OK) {
-        status = score(run, scorer, folder, error);
-        fr_scorer_free(scorer);
+        status = score(run, &scored, folder, error);
+        cli_scored_release(&scored);
     }
     json_decref(record);
     return status;

@@ -4,6 +4,7 @@
 
 #include "commands.h"
 #include "frontier/model.h"
+#include "score.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -35,7 +36,7 @@ static bool emit(void *context, const char *bytes, size_t count)
 
 static fr_status run_sample(cli_run *run, fr_error *error)
 {
-    fr_scorer *scorer;
+    cli_scored scored;
     sink s = {.quiet = run->json};
     fr_sample_options sampling = {
         .tokens = cli_int(run, "tokens", 128), .temperature = cli_real(run, "temperature", 0.8), .top_k = cli_int(run, "top-k", 0),
@@ -43,15 +44,15 @@ static fr_status run_sample(cli_run *run, fr_error *error)
     };
     if (sampling.tokens < 0 || sampling.temperature < 0 || sampling.top_k < 0 || sampling.top_p < 0 || sampling.top_p > 1)
         return fr_error_set(error, FR_BAD_USAGE, NULL, "tokens, temperature and top-k are 0 or more, top-p between 0 and 1", "a sampling option is out of range");
-    FR_TRY(fr_scorer_open(&scorer, run->arguments[0], &(fr_scorer_options){.threads = (int)cli_int(run, "threads", 0)}, error));
+    FR_TRY(cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0), NULL, error));
     fr_buffer_init(&s.text, 64 << 20);
-    fr_status status = fr_sample(scorer, cli_text(run, "prompt"), &sampling, emit, &s, error);
+    fr_status status = cli_scored_sample(&scored, cli_text(run, "prompt"), &sampling, emit, &s, error);
     if (status == FR_OK && !s.quiet)
         fputc('\n', stdout);
     json_t *text = json_stringn_nocheck(s.text.data ? s.text.data : "", s.text.length);
     cli_put(run, "text", text ? text : json_null());
     fr_buffer_release(&s.text);
-    fr_scorer_free(scorer);
+    cli_scored_release(&scored);
     return status == FR_OK && cli_interrupted() ? FR_STOPPED : status;
 }
 

@@ -61,13 +61,16 @@ void cli_help_overview(FILE *out)
             cli_bold(out), cli_plain(out));
     fprintf(out, "usage: frontier COMMAND [ARGUMENT...] [--OPTION VALUE...]\n\n");
     for (int i = 0; i < cli_command_count; i++)
-        fprintf(out, "  %-18s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
+        if (!cli_commands[i]->hidden)
+            fprintf(out, "  %-18s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
     fprintf(out, "\nfrontier COMMAND --help explains one command; frontier help --json lists them all for scripts.\n");
 }
 
 static void help_option(FILE *out, const cli_option *option)
 {
     char left[100];
+    if (!option->help)
+        return;
     snprintf(left, sizeof left, "--%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
     fprintf(out, "  %-28s %s", left, option->help);
     if (option->fallback)
@@ -111,7 +114,8 @@ static json_t *command_json(const cli_command *command)
 {
     json_t *object = json_object(), *options = json_array();
     for (int i = 0; i < command->option_count; i++)
-        json_array_append_new(options, option_json(&command->options[i]));
+        if (command->options[i].help)
+            json_array_append_new(options, option_json(&command->options[i]));
     json_object_set_new(object, "name", json_string(command->name));
     json_object_set_new(object, "summary", json_string(command->summary));
     json_object_set_new(object, "arguments", command->arguments ? json_string(command->arguments) : json_null());
@@ -124,7 +128,8 @@ json_t *cli_help_json(void)
 {
     json_t *root = json_object(), *commands = json_array(), *codes = json_object();
     for (int i = 0; i < cli_command_count; i++)
-        json_array_append_new(commands, command_json(cli_commands[i]));
+        if (!cli_commands[i]->hidden)
+            json_array_append_new(commands, command_json(cli_commands[i]));
     for (size_t i = 0; i < sizeof exit_codes / sizeof *exit_codes; i++) {
         char code[12];
         snprintf(code, sizeof code, "%d", exit_codes[i].code);
@@ -157,6 +162,8 @@ static void man_command(FILE *out, const cli_command *command)
     fputs(".\n", out);
     for (int i = 0; i < command->option_count; i++) {
         const cli_option *option = &command->options[i];
+        if (!option->help)
+            continue;
         fprintf(out, ".TP\n\\fB\\-\\-");
         man_text(out, option->name);
         fprintf(out, "\\fR %s\n", option->value ? option->value : "");
@@ -170,7 +177,8 @@ void cli_help_man(FILE *out)
     fputs(".TH FRONTIER 1\n.SH NAME\nfrontier \\- train a language model against the clock\n.SH SYNOPSIS\n"
           ".B frontier\n.I COMMAND\n[ARGUMENT...] [OPTION...]\n.SH COMMANDS\n", out);
     for (int i = 0; i < cli_command_count; i++)
-        man_command(out, cli_commands[i]);
+        if (!cli_commands[i]->hidden)
+            man_command(out, cli_commands[i]);
     fputs(".SH EXIT STATUS\n", out);
     for (size_t i = 0; i < sizeof exit_codes / sizeof *exit_codes; i++)
         fprintf(out, ".TP\n%d\n%s\n", exit_codes[i].code, exit_codes[i].meaning);
@@ -181,16 +189,18 @@ static void bash_completion(FILE *out)
     fputs("_frontier() {\n    local cur=${COMP_WORDS[COMP_CWORD]} line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\" words=\n    case \"$line\" in\n", out);
     for (int pass = 2; pass >= 1; pass--)
         for (int i = 0; i < cli_command_count; i++) {
-            if ((int)words_of(cli_commands[i]->name) != pass)
+            if ((int)words_of(cli_commands[i]->name) != pass || cli_commands[i]->hidden)
                 continue;
             fprintf(out, "    \"%s\"*) words=\"--help", cli_commands[i]->name);
             for (int o = 0; o < cli_commands[i]->option_count; o++)
-                fprintf(out, " --%s", cli_commands[i]->options[o].name);
+                if (cli_commands[i]->options[o].help)
+                    fprintf(out, " --%s", cli_commands[i]->options[o].name);
             fprintf(out, "%s\" ;;\n", cli_commands[i]->schema ? " --json" : "");
         }
     fputs("    *) words=\"", out);
     for (int i = 0; i < cli_command_count; i++)
-        fprintf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
+        if (!cli_commands[i]->hidden)
+            fprintf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
     fputs("\" ;;\n    esac\n    [[ $cur == -* || $words != --* ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
           "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o filenames -F _frontier frontier\n", out);
 }

@@ -1,0 +1,106 @@
+/* cli/score.c: one way to score and sample, for library runs and for submissions.
+ *
+ * A run that a submission's program trained holds that program; then its logits come over the block protocol and
+ * the cross-entropy is computed here. Otherwise the library opens the checkpoint itself.
+ */
+#include "score.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json.h"
+
+static fr_status open_program(cli_scored *s, const char *program, int threads, fr_error *error)
+{
+    char path[1200];
+    FR_TRY(fr_recipe_load(&s->recipe, fr_path_join(path, sizeof path, s->folder, "recipe.toml"), error));
+    FR_TRY(fr_tokenizer_load(&s->tokenizer, fr_path_join(path, sizeof path, s->folder, "tokenizer.json"), error));
+    fr_program_options options = {.threads = threads};
+    return fr_program_start(&s->program, program, s->folder, fr_tokenizer_vocab(s->tokenizer), &options, error);
+}
+
+fr_status cli_scored_open(cli_scored *s, const char *run_folder, int threads, const char *numerics, fr_error *error)
+{
+    char program[1200];
+    *s = (cli_scored){0};
+    snprintf(s->folder, sizeof s->folder, "%s", run_folder);
+    fr_path_join(program, sizeof program, run_folder, "program");
+    fr_status status;
+    if (fr_path_exists(program)) {
+        status = open_program(s, program, threads, error);
+    } else {
+        status = fr_scorer_open(&s->scorer, run_folder, &(fr_scorer_options){.threads = threads, .numerics = numerics}, error);
+        if (status == FR_OK)
+            s->recipe = *fr_scorer_recipe(s->scorer);
+    }
+    if (status != FR_OK)
+        cli_scored_release(s);
+    return status;
+}
+
+void cli_scored_release(cli_scored *s)
+{
+    fr_program_stop(s->program);
+    fr_scorer_free(s->scorer);
+    fr_tokenizer_free(s->tokenizer);
+    *s = (cli_scored){0};
+}
+
+static const fr_tokenizer *tokenizer_of(const cli_scored *s)
+{
+    return s->scorer ? fr_scorer_tokenizer(s->scorer) : s->tokenizer;
+}
+
+fr_status cli_scored_fits(const cli_scored *s, const fr_corpus *corpus, fr_error *error)
+{
+    char mine[65], theirs[65];
+    fr_tokenizer_hash(tokenizer_of(s), mine);
+    fr_tokenizer_hash(fr_corpus_tokenizer(corpus), theirs);
+    if (strcmp(mine, theirs) == 0)
+        return FR_OK;
+    return fr_error_set(error, FR_BAD_DATA, fr_corpus_folder(corpus), "import that text again with --tokenizer RUN/tokenizer.json",
+                        "the data folder was made with another tokenizer than the run");
+}
+
+fr_status cli_scored_bpb(cli_scored *s, const fr_corpus *corpus, const fr_bpb_options *options, fr_bpb_result *result, fr_error *error)
+{
+    FR_TRY(cli_scored_fits(s, corpus, error));
+    if (s->scorer)
+        return fr_eval_bpb(s->scorer, corpus, options, result, error);
+    return fr_eval_bpb_from(fr_program_nats, s->program, &s->recipe, corpus, options, result, error);
+}
+
+static fr_status program_logits(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits, fr_error *error)
+{
+    return fr_program_logits(context, 0, T, tokens, first, logits, error);
+}
+
+fr_status cli_scored_sample(cli_scored *s, const char *prompt, const fr_sample_options *options,
+                            bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error)
+{
+    if (s->scorer)
+        return fr_sample(s->scorer, prompt, options, emit, context, error);
+    return fr_sample_from(program_logits, s->program, s->recipe.model.context, s->tokenizer, prompt, options, emit, context, error);
+}
+
+fr_status cli_record_score(const char *run_folder, const fr_bpb_result *r, double floor_bpb, fr_error *error)
+{
+    json_t *record;
+    char path[1200];
+    FR_TRY(cli_read_json(run_folder, "run.json", &record, error));
+    json_object_set_new(record, "val_bpb", json_real(r->val_bpb));
+    json_object_set_new(record, "val_nats", json_real(r->nats));
+    json_object_set_new(record, "val_bytes", json_integer(r->bytes));
+    json_object_set_new(record, "val_tokens", json_integer(r->tokens));
+    json_object_set_new(record, "val_documents", json_integer(r->documents));
+    json_object_set_new(record, "eval_set", json_string(r->eval_set));
+    json_object_set_new(record, "eval_text_sha256", json_string(r->text_sha256));
+    json_object_set_new(record, "eval_layout", json_string(r->layout));
+    json_object_set_new(record, "eval_context", json_integer(r->context));
+    json_object_set_new(record, "eval_seconds", json_real(r->seconds));
+    json_object_set_new(record, "byte_lengths", json_string(r->byte_lengths));
+    json_object_set_new(record, "floor_bpb", isfinite(floor_bpb) ? json_real(floor_bpb) : json_null());
+    fr_status status = fr_json_write(record, fr_path_join(path, sizeof path, run_folder, "run.json"), error);
+    json_decref(record);
+    return status;
+}

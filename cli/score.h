@@ -1,0 +1,27 @@
+/* cli/score.h: scoring a run folder, whoever trained it. */
+#ifndef FRONTIER_CLI_SCORE_H
+#define FRONTIER_CLI_SCORE_H
+#include "cli.h"
+#include "frontier/eval.h"
+#include "frontier/submission.h"
+
+/* A run opened for questions: the library's scorer, or the program a submission was trained by. */
+typedef struct cli_scored {
+    fr_scorer *scorer;   /* NULL when a program answers */
+    fr_program *program; /* NULL when the library does */
+    fr_recipe recipe;
+    fr_tokenizer *tokenizer;
+    char folder[1024];
+} cli_scored;
+fr_status cli_scored_open(cli_scored *scored, const char *run_folder, int threads, const char *numerics, fr_error *error);
+void cli_scored_release(cli_scored *scored);
+
+fr_status cli_scored_bpb(cli_scored *scored, const fr_corpus *corpus, const fr_bpb_options *options, fr_bpb_result *result, fr_error *error);
+/* Refuses a data folder that was tokenized differently. */
+fr_status cli_scored_fits(const cli_scored *scored, const fr_corpus *corpus, fr_error *error);
+fr_status cli_scored_sample(cli_scored *scored, const char *prompt, const fr_sample_options *options,
+                            bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error);
+/* Writes the score into RUN/run.json, durably. */
+fr_status cli_record_score(const char *run_folder, const fr_bpb_result *result, double floor_bpb, fr_error *error);
+
+#endif
