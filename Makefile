@@ -1,12 +1,14 @@
 # Frontier. `make help` lists what there is; sources are found by folder, so a new file needs no edit here.
 #   MODE=release|debug|asan|ubsan|tsan   each builds into its own folder
-#   CC=gcc|clang   WERROR=1 (default in checks)   NO_INSTALL=1 never installs anything
+#   CC=gcc|clang|...   WERROR=0 for compilers newer than ours   NO_INSTALL=1 never installs anything
 
 MODE    ?= release
-CC      ?= gcc
+CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
 BUILD   ?= $(if $(filter release,$(MODE)),build,build/$(MODE))
 PREFIX  ?= /usr/local
+DESTDIR ?=
 WERROR  ?= 1
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 
 FLAGS_release := -O2
 FLAGS_debug   := -O0 -g3
@@ -18,6 +20,8 @@ WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wundef -Wvla -Wformat=2 -Wstrict
         -Wmissing-prototypes -Wwrite-strings -fno-common $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -g -ffp-contract=off -fPIC -pthread $(FLAGS_$(MODE)) $(WARN) -Iinclude -Isrc $(CFLAGS)
 LIBS       := -ldnnl -lpcre2-8 -ljansson -lzstd -lz -lsodium -lm -pthread $(LDFLAGS)
+COMMIT     := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
+VERSION    := $(shell sed -n 's/.*FR_VERSION "\(.*\)"/\1/p' include/frontier/version.h)
 
 ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
 LIB_SOURCES := $(wildcard src/*/*.c src/*/*/*.c)
@@ -28,13 +32,16 @@ endif
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/%.o)
 CLI_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard cli/*.c))
 UNIT_TESTS  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
-BENCHES     := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
+SLOW_TESTS  := $(patsubst tests/slow/%.c,$(BUILD)/tests/slow/%,$(wildcard tests/slow/test_*.c))
+FUZZERS     := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
+BENCHES     := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/bench_*.c))
 EXAMPLES    := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*.c))
 
-all: $(BUILD)/frontier
+all: $(BUILD)/frontier $(BUILD)/libfrontier-cli.a
 
 $(BUILD)/src/cpu/kernels/avx2/%.o:   KERNEL_FLAGS := -O3 -mavx2 -mfma -mf16c
 $(BUILD)/src/cpu/kernels/avx512/%.o: KERNEL_FLAGS := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
+$(BUILD)/cli/version.o:              KERNEL_FLAGS := -DFR_COMMIT='"$(COMMIT)"'
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
@@ -44,20 +51,86 @@ $(BUILD)/libfrontier.a: $(LIB_OBJECTS)
 	@rm -f $@
 	ar rcs $@ $^
 
+$(BUILD)/libfrontier-cli.a: $(CLI_OBJECTS)
+	@rm -f $@
+	ar rcs $@ $^
+
 $(BUILD)/frontier: $(CLI_OBJECTS) $(BUILD)/libfrontier.a
 	$(CC) $(CFLAGS_ALL) -rdynamic $(CLI_OBJECTS) $(BUILD)/libfrontier.a $(LIBS) -o $@
 
-$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libfrontier.a
-	$(CC) $(CFLAGS_ALL) $^ $(LIBS) -o $@
-$(BUILD)/bench/%: $(BUILD)/bench/%.o $(BUILD)/libfrontier.a
-	$(CC) $(CFLAGS_ALL) $^ $(LIBS) -o $@
-$(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libfrontier.a
-	$(CC) $(CFLAGS_ALL) $^ $(LIBS) -o $@
+link = $(CC) $(CFLAGS_ALL) $^ $(LIBS) -o $@
+$(BUILD)/tests/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libfrontier.a ; $(link)
+$(BUILD)/tests/slow/%: $(BUILD)/tests/slow/%.o $(BUILD)/libfrontier.a ; $(link)
+$(BUILD)/bench/%: $(BUILD)/bench/%.o $(BUILD)/libfrontier.a ; $(link)
+$(BUILD)/examples/%: $(BUILD)/examples/%.o $(BUILD)/libfrontier.a ; $(link)
+$(BUILD)/tests/cli/schema_check: $(BUILD)/tests/cli/schema_check.o ; $(link)
+# A fuzz target is an ordinary program here: it replays files, or mutates them for a while (tests/fuzz/replay.c).
+# `make fuzz` builds the same targets with libFuzzer.
+$(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/libfrontier.a ; $(link)
 
 unit: $(UNIT_TESTS)
+examples: $(EXAMPLES)
+benches: $(BENCHES)
+
+.PHONY: all unit examples benches clean help deps deps-all check check-all demo install uninstall fuzz bench-peers format-check
+.SECONDARY:
+
+# ---- tests -------------------------------------------------------------------------------------------------
+
+check:
+	@NO_INSTALL=$(NO_INSTALL) CI=$(CI) sh scripts/deps.sh </dev/null
+	+@scripts/check.sh $(JOBS)
+
+check-all:
+	@NO_INSTALL=$(NO_INSTALL) CI=$(CI) sh scripts/deps.sh --all </dev/null
+	+@scripts/check-all.sh $(JOBS)
+
+fuzz:
+	+@scripts/fuzz.sh
+
+# ---- for people --------------------------------------------------------------------------------------------
+
+demo:
+	@scripts/demo.sh
+
+deps:
+	@sh scripts/deps.sh
+deps-all:
+	@sh scripts/deps.sh --all
+
+bench-peers: all
+	@scripts/bench-peers.sh
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/frontier $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/frontier \
+	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/frontier/recipes
+	install -m 755 $(BUILD)/frontier $(DESTDIR)$(PREFIX)/bin/frontier
+	install -m 644 $(BUILD)/libfrontier.a $(BUILD)/libfrontier-cli.a $(DESTDIR)$(PREFIX)/lib/frontier/
+	install -m 644 include/frontier/*.h $(DESTDIR)$(PREFIX)/include/frontier/
+	install -m 644 recipes/*.toml $(DESTDIR)$(PREFIX)/share/frontier/recipes/
+	$(BUILD)/frontier help --man > $(DESTDIR)$(PREFIX)/share/man/man1/frontier.1
+	$(BUILD)/frontier help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/frontier
+	printf 'prefix=%s\nlibdir=$${prefix}/lib/frontier\nincludedir=$${prefix}/include\n\nName: frontier\nDescription: train language models against the clock\nVersion: %s\nCflags: -I$${includedir}\nLibs: -L$${libdir} -lfrontier $(LIBS)\n' \
+	  '$(PREFIX)' '$(VERSION)' > $(DESTDIR)$(PREFIX)/lib/pkgconfig/frontier.pc
+
+uninstall:
+	rm -rf $(DESTDIR)$(PREFIX)/lib/frontier $(DESTDIR)$(PREFIX)/include/frontier $(DESTDIR)$(PREFIX)/share/frontier
+	rm -f $(DESTDIR)$(PREFIX)/bin/frontier $(DESTDIR)$(PREFIX)/lib/pkgconfig/frontier.pc $(DESTDIR)$(PREFIX)/share/man/man1/frontier.1 \
+	  $(DESTDIR)$(PREFIX)/share/bash-completion/completions/frontier
+
 clean:
 	rm -rf build
 
-.PHONY: all unit clean
-.SECONDARY:
+help:
+	@echo "make            build the command at build/frontier"
+	@echo "make demo       corpus, 60 s of training, score, sample and a report, from nothing"
+	@echo "make deps       install what the build needs (prints its plan, asks on a terminal)"
+	@echo "make check      set-up and tests, under 10 minutes on 2 cores"
+	@echo "make check-all  adds sanitizers and slow tiers"
+	@echo "make fuzz       fuzz every reader of files with libFuzzer (FUZZ_SECONDS=60 each)"
+	@echo "make examples benches    build the examples and benchmarks"
+	@echo "make bench-peers         this trainer beside others, on this machine"
+	@echo "make install PREFIX=/usr/local DESTDIR=   and uninstall"
+	@echo "make MODE=debug|asan|ubsan|tsan           builds into build/MODE"
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -1,0 +1,25 @@
+#!/bin/bash
+# scripts/check.sh [JOBS]: what `make check` runs: build without warnings, the folder law, unit tests, examples, the
+# command's golden tests, the README's commands. The last line is the sum of all.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+jobs=${1:-2}
+export BUILD=build
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+step() { # name, command...: a check that is one yes or no
+    local name=$1; shift
+    if "$@" >"$log.step" 2>&1; then echo "ok - check.$name"; echo "1 passed, 0 failed, 0 skipped" >>"$log"
+    else echo "not ok - check.$name"; tail -n 30 "$log.step" | sed 's/^/# /'; echo "0 passed, 1 failed, 0 skipped" >>"$log"; fi
+    rm -f "$log.step"
+}
+tests() { "$@" 2>&1 | tee "$log.tests"; tail -n 1 "$log.tests" >>"$log"; rm -f "$log.tests"; }
+
+make -s -j"$jobs" all unit examples build/tests/cli/schema_check 2>&1 | tail -n 40
+[ "${PIPESTATUS[0]}" = 0 ] || { echo "not ok - the build failed"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+step layers sh scripts/check-layers.sh
+step style sh scripts/check-style.sh
+tests scripts/run-tests.sh -j "$jobs" build/tests/unit/test_*[!.][!od]
+for example in examples/*.c; do step "example-$(basename "$example" .c)" "build/examples/$(basename "$example" .c)"; done
+tests tests/cli/run.sh
+awk '/passed/ { p += $1; f += $3; s += $5 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$log"
