@@ -193,5 +193,10 @@ typedef struct fr_sample_options {
  * when it is complete. `emit` returns false to stop (FR_OK). The same seed gives the same text. */
 fr_status fr_sample(fr_scorer *scorer, const char *prompt, const fr_sample_options *options,
                     bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error);
+/* The same with logits from anywhere (a submission's program): positions first..T-1 of one row. */
+typedef fr_status (*fr_logits_source)(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits, fr_error *error);
+fr_status fr_sample_from(fr_logits_source source, void *source_context, int64_t context, const fr_tokenizer *tokenizer, const char *prompt,
+                         const fr_sample_options *options, bool (*emit)(void *context, const char *bytes, size_t count), void *emit_context,
+                         fr_error *error);
 
 #endif

@@ -18,7 +18,8 @@ typedef struct candidate {
 } candidate;
 
 typedef struct sampling {
-    fr_scorer *scorer;
+    fr_logits_source source;
+    void *source_context;
     const fr_tokenizer *tokenizer;
     const fr_sample_options *options;
     int64_t context, vocab, length; /* tokens in `ids` so far */
@@ -141,10 +142,8 @@ static fr_status hand_out(sampling *s, const char *bytes, size_t count, bool las
 
 /* ---- the loop ------------------------------------------------------------------------------------------ */
 
-static fr_status check_options(const fr_scorer *scorer, const fr_sample_options *options, fr_error *error)
+static fr_status check_options(const fr_sample_options *options, fr_error *error)
 {
-    if (!fr_scorer_tokenizer(scorer))
-        return fr_error_set(error, FR_BAD_USAGE, "sampling", "open the run from its folder", "this scorer has no tokenizer");
     if (options->tokens < 0 || options->tokens > 100000000)
         return fr_error_set(error, FR_BAD_USAGE, "sampling", NULL, "%lld tokens cannot be sampled", (long long)options->tokens);
     if (!(options->temperature >= 0 && options->temperature <= 1e6) || !(options->top_p >= 0 && options->top_p <= 1) || options->top_k < 0)
@@ -184,7 +183,7 @@ static fr_status encode_prompt(sampling *s, const char *prompt, fr_error *error)
 static fr_status extend(sampling *s, bool *over, fr_error *error)
 {
     int64_t T = s->length < s->context ? s->length : s->context;
-    FR_TRY(fr_scorer_logits(s->scorer, T, s->ids + s->length - T, T - 1, s->logits, error));
+    FR_TRY(s->source(s->source_context, T, s->ids + s->length - T, T - 1, s->logits, error));
     for (int64_t i = 0; i < s->vocab; i++)
         if (!isfinite(s->logits[i]))
             return fr_error_set(error, FR_BAD_DATA, "sampling", "the weights are broken, or the run diverged", "logit %lld is %g",
@@ -210,16 +209,31 @@ static fr_status run(sampling *s, const char *prompt, fr_error *error)
     return s->held_count && !s->stopped ? hand_out(s, "", 0, true, error) : FR_OK;
 }
 
-fr_status fr_sample(fr_scorer *scorer, const char *prompt, const fr_sample_options *options,
-                    bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error)
+fr_status fr_sample_from(fr_logits_source source, void *source_context, int64_t context, const fr_tokenizer *tokenizer, const char *prompt,
+                         const fr_sample_options *options, bool (*emit)(void *context, const char *bytes, size_t count),
+                         void *emit_context, fr_error *error)
 {
-    FR_TRY(check_options(scorer, options, error));
-    sampling s = {.scorer = scorer, .tokenizer = fr_scorer_tokenizer(scorer), .options = options,
-                  .context = fr_scorer_recipe(scorer)->model.context, .vocab = fr_scorer_vocab(scorer),
-                  .rng = {.seed = options->seed, .stream = 0x73616d706c65}, .emit = emit, .emit_context = context};
+    FR_TRY(check_options(options, error));
+    sampling s = {.source = source, .source_context = source_context, .tokenizer = tokenizer, .options = options, .context = context,
+                  .vocab = fr_tokenizer_vocab(tokenizer), .rng = {.seed = options->seed, .stream = 0x73616d706c65}, .emit = emit,
+                  .emit_context = emit_context};
     fr_status status = run(&s, prompt, error);
     fr_deallocate(s.ids);
     fr_deallocate(s.logits);
     fr_deallocate(s.candidates);
     return status;
+}
+
+static fr_status scorer_logits(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits, fr_error *error)
+{
+    return fr_scorer_logits(context, T, tokens, first, logits, error);
+}
+
+fr_status fr_sample(fr_scorer *scorer, const char *prompt, const fr_sample_options *options,
+                    bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error)
+{
+    if (!fr_scorer_tokenizer(scorer))
+        return fr_error_set(error, FR_BAD_USAGE, "sampling", "open the run from its folder", "this scorer has no tokenizer");
+    return fr_sample_from(scorer_logits, scorer, fr_scorer_recipe(scorer)->model.context, fr_scorer_tokenizer(scorer), prompt, options, emit,
+                          context, error);
 }
