@@ -13,7 +13,7 @@ enum { FIRST_CAPACITY = 256 };
 
 static char *empty_text(void)
 {
-    return (char *)(uintptr_t)""; /* never written: capacity 0 */
+    return (char *)(uintptr_t) ""; /* never written: capacity 0 */
 }
 
 void fr_buffer_init(fr_buffer *buffer, size_t limit)

@@ -1,16 +1,17 @@
 /* clock.c: the charged clock, the one object that knows how much time a run has left.
  *
- * Three sources answer the same questions: what is charged now, is the time up, may another step start, how far along is
- * the run. `wall` looks at a monotonic counter, `virtual` multiplies, `replay` looks up what a log says. The rest of this file
- * is common: events, the freeze at the stop, the log.
+ * Three sources answer the same questions: what is charged now, is the time up, may another step start, how
+ * far along is the run. `wall` looks at a monotonic counter, `virtual` multiplies, `replay` looks up what a
+ * log says. The rest of this file is common: events, the freeze at the stop, the log.
  *
- * Wall time is split at `origin`, where charging begins: when the first batch enters the model or when the free steps are
- * done, but never later than the cap after the start. A run that takes too long to start pays for the excess, and needs no
- * special case for it: before the origin is known it is simply assumed to be the cap.
+ * Wall time is split at `origin`, where charging begins: when the first batch enters the model or when the
+ * free steps are done, but never later than the cap after the start. A run that takes too long to start pays
+ * for the excess, and needs no special case for it: before the origin is known it is simply assumed to be the
+ * cap.
  *
- * A replay must see what the original saw. The log has one record per step, so the replayed run gets each step's progress
- * from it, bit for bit; a step that was dropped is begun and then expires at once, which leaves the weights where
- * the original's were.
+ * A replay must see what the original saw. The log has one record per step, so the replayed run gets each
+ * step's progress from it, bit for bit; a step that was dropped is begun and then expires at once, which
+ * leaves the weights where the original's were.
  */
 #include "base/clock_log.h"
 #include "frontier/base.h"
@@ -36,9 +37,10 @@ struct fr_clock {
     fr_clock_log log;
     fr_clock_history history; /* replay */
     int64_t start_ns, origin_ns;
-    bool charging;      /* the origin is known */
-    double restored;    /* wall: charged by earlier processes; virtual: what they charged beyond this clock's own rule */
-    int64_t step;       /* the step begun last, or the next one */
+    bool charging;   /* the origin is known */
+    double restored; /* wall: charged by earlier processes; virtual: what they charged beyond this clock's own
+                        rule */
+    int64_t step;    /* the step begun last, or the next one */
     int64_t completed;  /* steps done, by number */
     double progress;    /* of the step begun last */
     double now_charged; /* replay: the charge at the last event */
@@ -167,7 +169,8 @@ static const clock_source SOURCES[] = {
 
 /* ---- making ------------------------------------------------------------------------------------ */
 
-fr_status fr_clock_parse(const char *text, fr_clock_options *options, char *storage, size_t size, fr_error *error)
+fr_status fr_clock_parse(const char *text, fr_clock_options *options, char *storage, size_t size,
+                         fr_error *error)
 {
     if (strcmp(text, "wall") == 0) {
         options->kind = FR_CLOCK_WALL;
@@ -177,7 +180,8 @@ fr_status fr_clock_parse(const char *text, fr_clock_options *options, char *stor
         double seconds;
         FR_TRY(fr_parse_duration(text + 8, &seconds, "clock", error));
         if (!(seconds > 0))
-            return fr_error_set(error, FR_BAD_USAGE, "clock", "virtual:0.5 makes every step take half a second",
+            return fr_error_set(error, FR_BAD_USAGE, "clock",
+                                "virtual:0.5 makes every step take half a second",
                                 "a virtual step must take more than 0 seconds");
         options->kind = FR_CLOCK_VIRTUAL;
         options->seconds_per_step = seconds;
@@ -186,12 +190,14 @@ fr_status fr_clock_parse(const char *text, fr_clock_options *options, char *stor
     if (strncmp(text, "replay:", 7) == 0 && text[7]) {
         int length = snprintf(storage, size, "%s", text + 7);
         if (length >= (int)size)
-            return fr_error_set(error, FR_BAD_USAGE, "clock", "use a shorter path", "the path of the run to replay is too long");
+            return fr_error_set(error, FR_BAD_USAGE, "clock", "use a shorter path",
+                                "the path of the run to replay is too long");
         options->kind = FR_CLOCK_REPLAY;
         options->replay_path = storage;
         return FR_OK;
     }
-    return fr_error_set(error, FR_BAD_USAGE, "clock", "use wall, virtual:SECONDS or replay:RUN", "unknown clock '%.100s'", text);
+    return fr_error_set(error, FR_BAD_USAGE, "clock", "use wall, virtual:SECONDS or replay:RUN",
+                        "unknown clock '%.100s'", text);
 }
 
 static fr_status check_options(const fr_clock_options *o, fr_error *error)
@@ -201,14 +207,16 @@ static fr_status check_options(const fr_clock_options *o, fr_error *error)
     if (!isfinite(o->budget))
         return fr_error_set(error, FR_BAD_USAGE, "budget", NULL, "the budget must be a number of seconds");
     if (!(o->startup_cap >= 0))
-        return fr_error_set(error, FR_BAD_USAGE, "startup_cap", NULL, "the start-up cap must be 0 seconds or more");
+        return fr_error_set(error, FR_BAD_USAGE, "startup_cap", NULL,
+                            "the start-up cap must be 0 seconds or more");
     if (!(o->reserve >= 0) || o->free_steps < 0)
         return fr_error_set(error, FR_BAD_USAGE, "clock", NULL, "reserve and free steps must be 0 or more");
     if (o->kind == FR_CLOCK_WALL && o->budget > 0 && o->reserve >= o->budget)
         return fr_error_set(error, FR_BAD_USAGE, "reserve", "raise the budget or lower the reserve",
                             "a reserve of %g s leaves nothing of a budget of %g s", o->reserve, o->budget);
     if (o->kind == FR_CLOCK_VIRTUAL && !(o->seconds_per_step > 0 && isfinite(o->seconds_per_step)))
-        return fr_error_set(error, FR_BAD_USAGE, "clock", NULL, "a virtual step must take more than 0 seconds");
+        return fr_error_set(error, FR_BAD_USAGE, "clock", NULL,
+                            "a virtual step must take more than 0 seconds");
     if (o->kind == FR_CLOCK_REPLAY && !o->replay_path)
         return fr_error_set(error, FR_BAD_USAGE, "clock", "use replay:RUN", "the run to replay is not named");
     return FR_OK;
@@ -263,9 +271,10 @@ static void write_rules(fr_clock *clock, const char *name, int64_t t_ns, int64_t
     const fr_clock_options *o = &clock->options;
     char details[400];
     snprintf(details, sizeof details,
-             ",\"source\":\"%s\",\"budget_s\":%.17g,\"reserve_s\":%.17g,\"startup_cap_s\":%.17g,\"free_steps\":%lld,\"max_steps\":%lld",
-             clock->source->name, o->budget, o->reserve, o->startup_cap < 1e300 ? o->startup_cap : 1e300, (long long)o->free_steps,
-             (long long)o->max_steps);
+             ",\"source\":\"%s\",\"budget_s\":%.17g,\"reserve_s\":%.17g,\"startup_cap_s\":%.17g,\"free_"
+             "steps\":%lld,\"max_steps\":%lld",
+             clock->source->name, o->budget, o->reserve, o->startup_cap < 1e300 ? o->startup_cap : 1e300,
+             (long long)o->free_steps, (long long)o->max_steps);
     write_event(clock, name, t_ns, step, details);
 }
 
@@ -282,7 +291,8 @@ void fr_clock_restore(fr_clock *clock, double charged, int64_t step)
     clock->restored = charged;
     clock->now_charged = charged;
     if (clock->options.kind == FR_CLOCK_VIRTUAL)
-        clock->restored = charged - virtual_cost(clock, step); /* 0 when the same clock saved it: sums stay exact */
+        clock->restored =
+            charged - virtual_cost(clock, step); /* 0 when the same clock saved it: sums stay exact */
     fr_clock_log_continue(&clock->log);
     write_rules(clock, "resume", now_ns(clock), step);
 }
@@ -313,7 +323,8 @@ double fr_clock_begin_step(fr_clock *clock, int64_t step, fr_error *error)
     write_start(clock);
     double progress = clock->source->progress(clock, step);
     if (progress < 0) {
-        fr_error_set(error, FR_BAD_DATA, "replay", "replay the run from its first step or from its own checkpoint",
+        fr_error_set(error, FR_BAD_DATA, "replay",
+                     "replay the run from its first step or from its own checkpoint",
                      "the clock log has steps %lld to %lld, not step %lld", (long long)clock->history.first,
                      (long long)(clock->history.first + clock->history.count - 1), (long long)step);
         return progress;
@@ -351,8 +362,8 @@ static void charge_recorded(fr_clock *clock, int64_t step)
 fr_status fr_clock_end_step(fr_clock *clock, int64_t step, fr_error *error)
 {
     if (step != clock->step)
-        return fr_error_set(error, FR_BUG, "clock", NULL, "step %lld ends but step %lld was begun", (long long)step,
-                            (long long)clock->step);
+        return fr_error_set(error, FR_BUG, "clock", NULL, "step %lld ends but step %lld was begun",
+                            (long long)step, (long long)clock->step);
     clock->completed = step + 1;
     charge_recorded(clock, step);
     if (step + 1 >= clock->options.free_steps)
@@ -401,7 +412,8 @@ double fr_clock_startup(const fr_clock *clock)
     if (clock->options.kind == FR_CLOCK_REPLAY)
         return clock->history.startup;
     if (clock->options.kind == FR_CLOCK_VIRTUAL)
-        return (double)clock->completed * clock->options.seconds_per_step - virtual_cost(clock, clock->completed);
+        return (double)clock->completed * clock->options.seconds_per_step -
+               virtual_cost(clock, clock->completed);
     int64_t now = now_ns(clock), latest = latest_origin(clock);
     int64_t origin = clock->charging ? clock->origin_ns : now < latest ? now : latest;
     return (double)(origin - clock->start_ns) * 1e-9;

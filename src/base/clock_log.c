@@ -1,11 +1,12 @@
 /* clock_log.c: writing and reading the clock's record.
  *
- * Each event is one write of one line, so a killed process leaves whole lines and at most one torn tail, which the
- * reader leaves out and a resumed run cuts off. A failed write (full disk) takes its partial line back and is
- * remembered: the next end of a step reports it, and the log stays a whole record of the steps before.
+ * Each event is one write of one line, so a killed process leaves whole lines and at most one torn tail,
+ * which the reader leaves out and a resumed run cuts off. A failed write (full disk) takes its partial line
+ * back and is remembered: the next end of a step reports it, and the log stays a whole record of the steps
+ * before.
  *
- * Reading folds the events into the steps that count. A resume at step s takes back everything from s on, because those
- * steps were computed again from the checkpoint, with the progress values that follow.
+ * Reading folds the events into the steps that count. A resume at step s takes back everything from s on,
+ * because those steps were computed again from the checkpoint, with the progress values that follow.
  */
 #include "base/clock_log.h"
 #include "base/files.h"
@@ -120,9 +121,10 @@ void fr_clock_log_write(fr_clock_log *log, const fr_clock_event *event)
     }
     char line[1024];
     int size = snprintf(line, sizeof line,
-                        "{\"t_ns\":%lld,\"boot_id\":\"%s\",\"event\":\"%s\",\"step\":%lld,\"progress\":%.17g,\"charged_s\":%.17g%s}\n",
-                        (long long)event->t_ns, log->boot_id, event->name, (long long)event->step, event->progress,
-                        event->charged, event->details ? event->details : "");
+                        "{\"t_ns\":%lld,\"boot_id\":\"%s\",\"event\":\"%s\",\"step\":%lld,\"progress\":%.17g,"
+                        "\"charged_s\":%.17g%s}\n",
+                        (long long)event->t_ns, log->boot_id, event->name, (long long)event->step,
+                        event->progress, event->charged, event->details ? event->details : "");
     if (size > 0 && size < (int)sizeof line)
         append_line(log, line, (size_t)size);
 }
@@ -171,21 +173,22 @@ static fr_status fold_step(fr_clock_history *history, const line_fields *line, f
     if (history->count == 0)
         history->first = line->step;
     if (line->step != history->first + history->count)
-        return fr_error_set(error, FR_BAD_DATA, line->where, NULL, "step %lld follows step %lld", (long long)line->step,
-                            (long long)(history->first + history->count - 1));
+        return fr_error_set(error, FR_BAD_DATA, line->where, NULL, "step %lld follows step %lld",
+                            (long long)line->step, (long long)(history->first + history->count - 1));
     if (history->count > 0 && history->records[history->count - 1].dropped)
         return fr_error_set(error, FR_BAD_DATA, line->where, NULL, "a step follows the dropped step %lld",
                             (long long)(history->first + history->count - 1));
     history->stop_charged = line->charged;
-    return push_record(history, (fr_clock_record){line->progress, line->charged, strcmp(line->event, "drop") == 0}, error);
+    return push_record(
+        history, (fr_clock_record){line->progress, line->charged, strcmp(line->event, "drop") == 0}, error);
 }
 
 static fr_status fold_resume(fr_clock_history *history, const line_fields *line, fr_error *error)
 {
     int64_t kept = line->step - history->first;
     if (history->count > 0 && (kept < 0 || kept > history->count))
-        return fr_error_set(error, FR_BAD_DATA, line->where, NULL, "resumes at step %lld, which the log never reached",
-                            (long long)line->step);
+        return fr_error_set(error, FR_BAD_DATA, line->where, NULL,
+                            "resumes at step %lld, which the log never reached", (long long)line->step);
     if (history->count > 0)
         history->count = kept;
     history->stop_charged = line->charged;
@@ -231,11 +234,13 @@ static fr_status fold_line(void *context, const json_t *object, int64_t number, 
     FR_TRY(fr_json_get_real(object, "progress", &line.progress, where, error));
     FR_TRY(fr_json_get_real(object, "charged_s", &line.charged, where, error));
     if (!(line.progress >= 0 && line.progress <= 1) || !(line.charged >= 0))
-        return fr_error_set(error, FR_BAD_DATA, where, NULL, "progress %g or charge %g cannot be", line.progress, line.charged);
+        return fr_error_set(error, FR_BAD_DATA, where, NULL, "progress %g or charge %g cannot be",
+                            line.progress, line.charged);
     for (size_t i = 0; i < sizeof FOLDS / sizeof *FOLDS; i++)
         if (strcmp(FOLDS[i].event, line.event) == 0)
             return FOLDS[i].fold(f->history, &line, error);
-    return fr_error_set(error, FR_BAD_DATA, where, "was it written by a newer version?", "unknown clock event '%.40s'", line.event);
+    return fr_error_set(error, FR_BAD_DATA, where, "was it written by a newer version?",
+                        "unknown clock event '%.40s'", line.event);
 }
 
 fr_status fr_clock_history_load(fr_clock_history *history, const char *path, fr_error *error)
@@ -247,10 +252,12 @@ fr_status fr_clock_history_load(fr_clock_history *history, const char *path, fr_
     fr_mapping mapping;
     FR_TRY(fr_mapping_init(&mapping, path, error));
     folding f = {history, path};
-    fr_status status = fr_json_lines((const char *)mapping.data, mapping.bytes, path, fold_line, &f, &history->torn, error);
+    fr_status status =
+        fr_json_lines((const char *)mapping.data, mapping.bytes, path, fold_line, &f, &history->torn, error);
     fr_mapping_release(&mapping);
     if (status == FR_OK && history->count == 0)
-        status = fr_error_set(error, FR_BAD_DATA, path, "replay a run that took at least one step", "the clock log has no step");
+        status = fr_error_set(error, FR_BAD_DATA, path, "replay a run that took at least one step",
+                              "the clock log has no step");
     if (status != FR_OK)
         fr_clock_history_release(history);
     return status;

@@ -6,7 +6,8 @@
  *   step    a step was completed: the progress it used, the charge after it
  *   drop    a step was begun and dropped
  *   stop    no further step; the final charge, over_budget
- *   resume  like start, for a saved run that continues at `step`; what an earlier process logged from that step on no longer counts
+ *   resume  like start, for a saved run that continues at `step`: what was logged from there on is void
+ *
  * Reals have 17 digits, so they read back to the same bits.
  */
 #ifndef FRONTIER_BASE_CLOCK_LOG_H
@@ -17,7 +18,8 @@
 
 typedef struct fr_clock_log {
     int descriptor; /* -1: no log is kept */
-    int64_t length; /* bytes of whole lines; -1 until the first event decides between a new log and a resumed one */
+    int64_t length; /* bytes of whole lines; -1 until the first event decides between a new log and a resumed
+                       one */
     char boot_id[40];
     char *path;
     fr_error failure; /* the first one; afterwards nothing is written */
@@ -32,7 +34,8 @@ typedef struct fr_clock_event {
 
 /* Opens (creates) without touching what is there. `path` NULL: every call below does nothing. */
 fr_status fr_clock_log_open(fr_clock_log *log, const char *path, fr_error *error);
-/* The next event continues the existing log: a torn last line is cut off. Without this the first event empties it. */
+/* The next event continues the existing log: a torn last line is cut off. Without this the first event
+ * empties it. */
 void fr_clock_log_continue(fr_clock_log *log);
 void fr_clock_log_write(fr_clock_log *log, const fr_clock_event *event);
 void fr_clock_log_close(fr_clock_log *log);

@@ -1,13 +1,13 @@
 /* config.c: recipes and contests as a strict subset of TOML.
  *
- * A mistyped key that is silently ignored costs a run, so nothing unknown is accepted: a key must be in the schema, a
- * section must be known, a value must have the declared type and range, and a key may be set once. Every
- * complaint names path:line and what was probably meant.
+ * A mistyped key that is silently ignored costs a run, so nothing unknown is accepted: a key must be in the
+ * schema, a section must be known, a value must have the declared type and range, and a key may be set once.
+ * Every complaint names path:line and what was probably meant.
  *
- * The subset: [section] headers; bare and dotted keys; "basic" and 'literal' strings on one line; decimal integers
- * with _ between digits; floats; true and false; arrays of numbers, over several lines if liked; comments. The
- * schema is a table that also says where in the caller's struct each value goes, which makes the same
- * table serve defaults, files, --set, and the resolved file that a run keeps.
+ * The subset: [section] headers; bare and dotted keys; "basic" and 'literal' strings on one line; decimal
+ * integers with _ between digits; floats; true and false; arrays of numbers, over several lines if liked;
+ * comments. The schema is a table that also says where in the caller's struct each value goes, which makes
+ * the same table serve defaults, files, --set, and the resolved file that a run keeps.
  *
  * Parsing writes to a copy of the target and copies it back at the end: a failed parse changes nothing.
  */
@@ -44,7 +44,8 @@ typedef struct value {
     fr_config_reals reals;
 } value;
 
-static fr_status complain(const reader *r, const char *hint, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static fr_status complain(const reader *r, const char *hint, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static fr_status complain(const reader *r, const char *hint, const char *format, ...)
 {
@@ -95,7 +96,8 @@ static fr_status expect_line_end(reader *r, const char *after)
 {
     skip_comment(r);
     if (!at_line_end(r))
-        return complain(r, "one entry per line; comments start with #", "unexpected '%.20s' after %s", r->at, after);
+        return complain(r, "one entry per line; comments start with #", "unexpected '%.20s' after %s", r->at,
+                        after);
     next_line(r);
     return FR_OK;
 }
@@ -177,10 +179,13 @@ static int read_character(reader *r, char quote, char out[4], fr_status *status)
         r->at++;
         int length = read_escape(r, out);
         if (!length)
-            *status = complain(r, "known escapes: \\\" \\\\ \\n \\t \\r \\b \\f \\uXXXX", "unknown escape '\\%.1s'", r->at);
+            *status = complain(r, "known escapes: \\\" \\\\ \\n \\t \\r \\b \\f \\uXXXX",
+                               "unknown escape '\\%.1s'", r->at);
         return length;
     }
-    int length = (c < 0x20 && c != '\t') || c == 0x7F ? 0 : fr_utf8_character((const unsigned char *)r->at, strnlen(r->at, 4));
+    int length = (c < 0x20 && c != '\t') || c == 0x7F
+                     ? 0
+                     : fr_utf8_character((const unsigned char *)r->at, strnlen(r->at, 4));
     if (!length)
         *status = complain(r, "save the file as UTF-8", "byte 0x%02X does not belong in a string", c);
     memcpy(out, r->at, (size_t)length);
@@ -257,8 +262,8 @@ static fr_status read_number(reader *r, value *v)
     if (read && !is_name_character(*r->at))
         return FR_OK;
     int length = (int)strcspn(start, " \t\r\n#,]");
-    return complain(r, "strings need quotes; numbers look like 6, 65_536, 0.02 or 1e-8", "'%.*s' is not a value",
-                    length > 60 ? 60 : length, start);
+    return complain(r, "strings need quotes; numbers look like 6, 65_536, 0.02 or 1e-8",
+                    "'%.*s' is not a value", length > 60 ? 60 : length, start);
 }
 
 static void skip_blank_lines(reader *r)
@@ -320,13 +325,15 @@ static fr_status read_value(reader *r, value *v)
 
 /* ---- values into the target -------------------------------------------------------------------- */
 
-static const char *const TYPE_NAMES[] = {"a whole number", "a number", "true or false", "a string in quotes", "an array of numbers"};
+static const char *const TYPE_NAMES[] = {"a whole number", "a number", "true or false", "a string in quotes",
+                                         "an array of numbers"};
 
 static fr_status check_range(const reader *r, const fr_config_key *key, double number)
 {
     bool bounded = key->least != 0 || key->most != 0;
     if (bounded && !(number >= key->least && number <= key->most))
-        return complain(r, NULL, "%s = %.12g is out of range: %.12g to %.12g", key->name, number, key->least, key->most);
+        return complain(r, NULL, "%s = %.12g is out of range: %.12g to %.12g", key->name, number, key->least,
+                        key->most);
     return FR_OK;
 }
 
@@ -367,7 +374,8 @@ static fr_status store(const reader *r, const fr_config_key *key, const value *v
 {
     bool fits = v->type == key->type || (key->type == FR_CONFIG_REAL && v->type == FR_CONFIG_INT);
     if (!fits)
-        return complain(r, key->help, "%s needs %s, not %s", key->name, TYPE_NAMES[key->type], TYPE_NAMES[v->type]);
+        return complain(r, key->help, "%s needs %s, not %s", key->name, TYPE_NAMES[key->type],
+                        TYPE_NAMES[v->type]);
     char *field = r->target + key->offset;
     switch (key->type) {
     case FR_CONFIG_INT:
@@ -438,7 +446,8 @@ static void suggest_key(const reader *r, const char *name, char hint[300])
     hint[0] = '\0';
     for (size_t i = 0; i < count && length < 280; i++)
         if (same_section(names[i], name))
-            length += (size_t)snprintf(hint + length, 300 - length, "%s%s", length ? ", " : "known keys here: ", last_part(names[i]));
+            length += (size_t)snprintf(hint + length, 300 - length, "%s%s",
+                                       length ? ", " : "known keys here: ", last_part(names[i]));
 }
 
 static fr_status unknown_key(const reader *r, const char *name)
@@ -530,7 +539,8 @@ static fr_status read_all(reader *r, int *lines)
 
 static size_t field_size(fr_config_type type)
 {
-    static const size_t sizes[] = {sizeof(int64_t), sizeof(double), sizeof(bool), STRING_SIZE, sizeof(fr_config_reals)};
+    static const size_t sizes[] = {sizeof(int64_t), sizeof(double), sizeof(bool), STRING_SIZE,
+                                   sizeof(fr_config_reals)};
     return sizes[type];
 }
 
@@ -543,8 +553,8 @@ static size_t target_extent(const fr_config_key *keys, size_t count)
     return extent;
 }
 
-fr_status fr_config_parse(const fr_config_key *keys, size_t count, void *target, const char *text, const char *origin,
-                          fr_error *error)
+fr_status fr_config_parse(const fr_config_key *keys, size_t count, void *target, const char *text,
+                          const char *origin, fr_error *error)
 {
     size_t extent = target_extent(keys, count), line_bytes = (count + 1) * sizeof(int);
     int *lines = fr_allocate(line_bytes + extent);
@@ -600,7 +610,8 @@ static fr_status read_argument(reader *r, const fr_config_key *key, value *v)
     return FR_OK;
 }
 
-fr_status fr_config_set(const fr_config_key *keys, size_t count, void *target, const char *assignment, fr_error *error)
+fr_status fr_config_set(const fr_config_key *keys, size_t count, void *target, const char *assignment,
+                        fr_error *error)
 {
     reader r = {keys, count, target, assignment, assignment, 0, FR_BAD_USAGE, error};
     char name[NAME_SIZE] = "";

@@ -32,7 +32,8 @@ static void copy_text(char *out, size_t size, const char *text)
     trim_partial_character(out, size);
 }
 
-fr_status fr_error_set(fr_error *error, fr_status status, const char *where, const char *hint, const char *format, ...)
+fr_status fr_error_set(fr_error *error, fr_status status, const char *where, const char *hint,
+                       const char *format, ...)
 {
     if (!error)
         return status;
@@ -62,13 +63,14 @@ fr_status fr_error_within(fr_error *error, fr_status status, const char *outer)
 
 void fr_error_format(const fr_error *error, char *out, size_t size)
 {
-    snprintf(out, size, "frontier: error: %s%s%s\n%s%s%s", error->where, error->where[0] ? ": " : "", error->what,
-             error->hint[0] ? "  hint: " : "", error->hint, error->hint[0] ? "\n" : "");
+    snprintf(out, size, "frontier: error: %s%s%s\n%s%s%s", error->where, error->where[0] ? ": " : "",
+             error->what, error->hint[0] ? "  hint: " : "", error->hint, error->hint[0] ? "\n" : "");
 }
 
 fr_status fr_error_memory(fr_error *error, size_t bytes, const char *purpose)
 {
     char amount[32];
-    return fr_error_set(error, FR_BAD_ENVIRONMENT, purpose, "use a smaller model, batch or file, or free some memory",
-                        "not enough memory for %s", fr_format_bytes(amount, sizeof amount, (double)bytes));
+    return fr_error_set(error, FR_BAD_ENVIRONMENT, purpose,
+                        "use a smaller model, batch or file, or free some memory", "not enough memory for %s",
+                        fr_format_bytes(amount, sizeof amount, (double)bytes));
 }

@@ -33,7 +33,8 @@ fr_status fr_file_error(fr_error *error, const char *path, const char *verb, int
     };
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i].code == code)
-            return fr_error_set(error, known[i].status, path, known[i].hint, "cannot %s: %s", verb, known[i].what);
+            return fr_error_set(error, known[i].status, path, known[i].hint, "cannot %s: %s", verb,
+                                known[i].what);
     return fr_error_set(error, FR_BAD_ENVIRONMENT, path, NULL, "cannot %s: %s", verb, strerror(code));
 }
 
@@ -52,7 +53,8 @@ fr_status fr_file_open_read(const char *path, int *descriptor, fr_error *error)
 }
 
 /* Reads until the end or until `capacity` bytes; *got < capacity means the end was reached. */
-static fr_status read_up_to(int descriptor, const char *path, char *out, size_t capacity, size_t *got, fr_error *error)
+static fr_status read_up_to(int descriptor, const char *path, char *out, size_t capacity, size_t *got,
+                            fr_error *error)
 {
     *got = 0;
     while (*got < capacity) {
@@ -69,7 +71,8 @@ static fr_status read_up_to(int descriptor, const char *path, char *out, size_t 
 }
 
 /* For pipes and the files of /proc, whose size is not known beforehand. */
-static fr_status read_unsized(fr_arena *arena, int descriptor, const char *path, char **out, size_t *bytes, fr_error *error)
+static fr_status read_unsized(fr_arena *arena, int descriptor, const char *path, char **out, size_t *bytes,
+                              fr_error *error)
 {
     fr_buffer buffer;
     fr_buffer_init(&buffer, 0);
@@ -92,8 +95,8 @@ static fr_status read_unsized(fr_arena *arena, int descriptor, const char *path,
     return status;
 }
 
-static fr_status read_sized(fr_arena *arena, int descriptor, size_t size, const char *path, char **out, size_t *bytes,
-                            fr_error *error)
+static fr_status read_sized(fr_arena *arena, int descriptor, size_t size, const char *path, char **out,
+                            size_t *bytes, fr_error *error)
 {
     fr_arena_mark mark = fr_arena_save(arena);
     char *text = fr_arena_alloc(arena, size + 1);
@@ -228,7 +231,8 @@ static bool push_name(name_list *list, fr_arena *arena, const char *name)
     return copy != NULL;
 }
 
-static fr_status collect_names(DIR *folder, const char *path, fr_arena *arena, name_list *list, fr_error *error)
+static fr_status collect_names(DIR *folder, const char *path, fr_arena *arena, name_list *list,
+                               fr_error *error)
 {
     for (;;) {
         errno = 0;

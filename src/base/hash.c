@@ -13,8 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const uint64_t PRIME1 = 0x9E3779B185EBCA87ull, PRIME2 = 0xC2B2AE3D27D4EB4Full, PRIME3 = 0x165667B19E3779F9ull,
-                      PRIME4 = 0x85EBCA77C2B2AE63ull, PRIME5 = 0x27D4EB2F165667C5ull;
+static const uint64_t PRIME1 = 0x9E3779B185EBCA87ull, PRIME2 = 0xC2B2AE3D27D4EB4Full,
+                      PRIME3 = 0x165667B19E3779F9ull, PRIME4 = 0x85EBCA77C2B2AE63ull,
+                      PRIME5 = 0x27D4EB2F165667C5ull;
 
 static uint64_t read_le(const uint8_t *bytes, int count)
 {

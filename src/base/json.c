@@ -1,9 +1,9 @@
 /* json.c: reading JSON with care and writing it the same way every time.
  *
- * jansson parses; this file adds what a trusted document needs around it: errors that name path:line, no duplicate
- * keys, getters that check type and range, and one deterministic printer. The printer is ours because receipts are
- * hashed and replayed: keys must come in byte order and a real must be the shortest text that reads back
- * to the same bits, neither of which jansson promises.
+ * jansson parses; this file adds what a trusted document needs around it: errors that name path:line, no
+ * duplicate keys, getters that check type and range, and one deterministic printer. The printer is ours
+ * because receipts are hashed and replayed: keys must come in byte order and a real must be the shortest text
+ * that reads back to the same bits, neither of which jansson promises.
  */
 #include "base/json.h"
 #include "base/numbers.h"
@@ -15,7 +15,8 @@
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-static fr_status parse_at(json_t **out, const char *text, size_t bytes, const char *origin, int64_t first_line, fr_error *error)
+static fr_status parse_at(json_t **out, const char *text, size_t bytes, const char *origin,
+                          int64_t first_line, fr_error *error)
 {
     json_error_t problem;
     json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &problem);
@@ -28,7 +29,8 @@ static fr_status parse_at(json_t **out, const char *text, size_t bytes, const ch
     snprintf(where, sizeof where, "%.270s:%lld", origin, line);
     if (json_error_code(&problem) == json_error_out_of_memory)
         return fr_error_memory(error, bytes, origin);
-    return fr_error_set(error, FR_BAD_DATA, where, "the file is damaged or not JSON", "invalid JSON: %s", problem.text);
+    return fr_error_set(error, FR_BAD_DATA, where, "the file is damaged or not JSON", "invalid JSON: %s",
+                        problem.text);
 }
 
 fr_status fr_json_parse(json_t **out, const char *text, size_t bytes, const char *origin, fr_error *error)
@@ -54,8 +56,8 @@ static bool is_blank(const char *text, size_t bytes)
 }
 
 fr_status fr_json_lines(const char *text, size_t bytes, const char *origin,
-                        fr_status (*visit)(void *context, const json_t *value, int64_t line, fr_error *error), void *context,
-                        bool *torn, fr_error *error)
+                        fr_status (*visit)(void *context, const json_t *value, int64_t line, fr_error *error),
+                        void *context, bool *torn, fr_error *error)
 {
     int64_t line = 0;
     if (torn)
@@ -88,15 +90,18 @@ fr_status fr_json_lines(const char *text, size_t bytes, const char *origin,
 
 static const char *type_name(const json_t *value)
 {
-    static const char *const names[] = {"an object", "an array", "a string", "a whole number", "a number", "true", "false", "null"};
+    static const char *const names[] = {"an object", "an array", "a string", "a whole number",
+                                        "a number",  "true",     "false",    "null"};
     return names[json_typeof(value)];
 }
 
-static fr_status mistyped(const json_t *value, const char *key, const char *wanted, const char *where, fr_error *error)
+static fr_status mistyped(const json_t *value, const char *key, const char *wanted, const char *where,
+                          fr_error *error)
 {
     if (!value)
         return fr_error_set(error, FR_BAD_DATA, where, NULL, "the key '%s' is missing", key);
-    return fr_error_set(error, FR_BAD_DATA, where, NULL, "'%s' must be %s, not %s", key, wanted, type_name(value));
+    return fr_error_set(error, FR_BAD_DATA, where, NULL, "'%s' must be %s, not %s", key, wanted,
+                        type_name(value));
 }
 
 bool fr_json_has(const json_t *object, const char *key)
@@ -105,21 +110,22 @@ bool fr_json_has(const json_t *object, const char *key)
     return value && !json_is_null(value);
 }
 
-fr_status fr_json_get_int(const json_t *object, const char *key, int64_t least, int64_t most, int64_t *out, const char *where,
-                          fr_error *error)
+fr_status fr_json_get_int(const json_t *object, const char *key, int64_t least, int64_t most, int64_t *out,
+                          const char *where, fr_error *error)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_integer(value))
         return mistyped(value, key, "a whole number", where, error);
     int64_t number = json_integer_value(value);
     if (number < least || number > most)
-        return fr_error_set(error, FR_BAD_DATA, where, NULL, "'%s' is %lld, out of range %lld to %lld", key, (long long)number,
-                            (long long)least, (long long)most);
+        return fr_error_set(error, FR_BAD_DATA, where, NULL, "'%s' is %lld, out of range %lld to %lld", key,
+                            (long long)number, (long long)least, (long long)most);
     *out = number;
     return FR_OK;
 }
 
-fr_status fr_json_get_real(const json_t *object, const char *key, double *out, const char *where, fr_error *error)
+fr_status fr_json_get_real(const json_t *object, const char *key, double *out, const char *where,
+                           fr_error *error)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_number(value))
@@ -128,7 +134,8 @@ fr_status fr_json_get_real(const json_t *object, const char *key, double *out, c
     return FR_OK;
 }
 
-fr_status fr_json_get_bool(const json_t *object, const char *key, bool *out, const char *where, fr_error *error)
+fr_status fr_json_get_bool(const json_t *object, const char *key, bool *out, const char *where,
+                           fr_error *error)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_boolean(value))
@@ -137,7 +144,8 @@ fr_status fr_json_get_bool(const json_t *object, const char *key, bool *out, con
     return FR_OK;
 }
 
-fr_status fr_json_get_string(const json_t *object, const char *key, const char **out, const char *where, fr_error *error)
+fr_status fr_json_get_string(const json_t *object, const char *key, const char **out, const char *where,
+                             fr_error *error)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_string(value))
@@ -146,7 +154,8 @@ fr_status fr_json_get_string(const json_t *object, const char *key, const char *
     return FR_OK;
 }
 
-fr_status fr_json_get_object(const json_t *object, const char *key, json_t **out, const char *where, fr_error *error)
+fr_status fr_json_get_object(const json_t *object, const char *key, json_t **out, const char *where,
+                             fr_error *error)
 {
     json_t *value = json_object_get(object, key);
     if (!json_is_object(value))
@@ -155,7 +164,8 @@ fr_status fr_json_get_object(const json_t *object, const char *key, json_t **out
     return FR_OK;
 }
 
-fr_status fr_json_get_array(const json_t *object, const char *key, json_t **out, const char *where, fr_error *error)
+fr_status fr_json_get_array(const json_t *object, const char *key, json_t **out, const char *where,
+                            fr_error *error)
 {
     json_t *value = json_object_get(object, key);
     if (!json_is_array(value))
@@ -334,7 +344,8 @@ fr_status fr_json_write(const json_t *value, const char *path, fr_error *error)
     fr_buffer_init(&text, 0);
     fr_json_print(value, 2, &text);
     fr_buffer_append(&text, "\n", 1);
-    fr_status status = text.failed ? fr_error_memory(error, text.length, path) : fr_file_write(path, text.data, text.length, error);
+    fr_status status = text.failed ? fr_error_memory(error, text.length, path)
+                                   : fr_file_write(path, text.data, text.length, error);
     fr_buffer_release(&text);
     return status;
 }

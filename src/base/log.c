@@ -1,14 +1,14 @@
 /* log.c: append-only records that survive a crash in the middle of a write.
  *
  *     file   = "FRLOG\0\1\n" record*
- *     record = u32 length, u32 check of (length, offset), u64 check of payload seeded with the offset, payload
+ *     record = u32 length, u32 check of (length, offset), u64 check of (payload, offset), payload
  *
- * All numbers little-endian. The offset is part of both checks, so a record is valid in one place only and a log
- * stored inside a log's payload cannot be mistaken for records.
+ * All numbers little-endian. The offset is part of both checks, so a record is valid in one place only and a
+ * log stored inside a log's payload cannot be mistaken for records.
  *
- * A crash can leave the last record short, or long but filled with zeros. That tail is torn and is cut off when the
- * log is opened. Damage elsewhere is not a torn tail: if any valid record follows the bad one, nothing is cut
- * and the log is refused, because silently dropping good records would falsify a ledger.
+ * A crash can leave the last record short, or long but filled with zeros. That tail is torn and is cut off
+ * when the log is opened. Damage elsewhere is not a torn tail: if any valid record follows the bad one,
+ * nothing is cut and the log is refused, because silently dropping good records would falsify a ledger.
  *
  * One process writes at a time (a lock held while open); readers need no lock and see whole records only.
  */
@@ -91,8 +91,8 @@ static fr_status check_magic(const uint8_t *data, size_t size, const char *path,
 typedef fr_status (*record_visitor)(void *context, const void *bytes, size_t count, fr_error *error);
 
 /* Visits the whole records; *end is where they end, 0 when even the magic is short. */
-static fr_status walk(const uint8_t *data, size_t size, const char *path, record_visitor visit, void *context, size_t *end,
-                      fr_error *error)
+static fr_status walk(const uint8_t *data, size_t size, const char *path, record_visitor visit, void *context,
+                      size_t *end, fr_error *error)
 {
     FR_TRY(check_magic(data, size, path, error));
     *end = 0;
@@ -109,7 +109,8 @@ static fr_status walk(const uint8_t *data, size_t size, const char *path, record
     return FR_OK;
 }
 
-static fr_status walk_file(const char *path, record_visitor visit, void *context, size_t *end, size_t *size, fr_error *error)
+static fr_status walk_file(const char *path, record_visitor visit, void *context, size_t *end, size_t *size,
+                           fr_error *error)
 {
     fr_arena arena;
     char *data;
@@ -160,7 +161,8 @@ static fr_status open_locked(fr_log *log, fr_error *error)
     if (flock(log->descriptor, LOCK_EX | LOCK_NB) == 0)
         return FR_OK;
     if (errno == EWOULDBLOCK)
-        return fr_error_set(error, FR_BAD_ENVIRONMENT, log->path, "wait for it or stop it", "another process is writing this log");
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, log->path, "wait for it or stop it",
+                            "another process is writing this log");
     return fr_file_error(error, log->path, "lock", errno);
 }
 
@@ -200,9 +202,11 @@ static fr_status append_record(fr_log *log, const uint8_t *record, size_t size, 
 fr_status fr_log_append(fr_log *log, const void *bytes, size_t count, fr_error *error)
 {
     if (log->broken)
-        return fr_error_set(error, FR_BAD_ENVIRONMENT, log->path, "open the log again", "an earlier append failed half-way");
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, log->path, "open the log again",
+                            "an earlier append failed half-way");
     if (count > UINT32_MAX)
-        return fr_error_set(error, FR_BAD_USAGE, log->path, NULL, "a record of %zu bytes is too large", count);
+        return fr_error_set(error, FR_BAD_USAGE, log->path, NULL, "a record of %zu bytes is too large",
+                            count);
     uint8_t *record = fr_allocate(HEADER_BYTES + count);
     if (!record)
         return fr_error_memory(error, HEADER_BYTES + count, log->path);
@@ -228,7 +232,8 @@ void fr_log_close(fr_log *log)
     fr_deallocate(log);
 }
 
-fr_status fr_log_read(const char *path, fr_status (*visit)(void *context, const void *bytes, size_t count, fr_error *error),
+fr_status fr_log_read(const char *path,
+                      fr_status (*visit)(void *context, const void *bytes, size_t count, fr_error *error),
                       void *context, fr_error *error)
 {
     size_t end, size;

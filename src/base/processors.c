@@ -1,7 +1,7 @@
 /* processors.c: how many processors this process may really use.
  *
- * Containers and batch systems hand out processors in two ways. Affinity names the processors; a control group
- * gives a quota of processor time per period. Threads beyond either only wait for each other, and a
+ * Containers and batch systems hand out processors in two ways. Affinity names the processors; a control
+ * group gives a quota of processor time per period. Threads beyond either only wait for each other, and a
  * training step is as slow as its slowest thread, so both are respected. A fractional quota is rounded up:
  * 1.5 processors' worth of time is used better by two threads than by one.
  */
@@ -66,8 +66,8 @@ static double tighter(double a, double b)
     return a == 0 ? b : b == 0 || a < b ? a : b;
 }
 
-/* Limits apply from every folder between the group and the mount point. Inside a container the group's path may
- * name folders of the host that are not visible; those are skipped and the mount point itself remains. */
+/* Limits apply from every folder between the group and the mount point. Inside a container the group's path
+ * may name folders of the host that are not visible; those are skipped and the mount point itself remains. */
 static double limit_up_the_tree(const char *mount, const char *group, double (*limit)(const char *folder))
 {
     char folder[4224];
@@ -152,7 +152,9 @@ int fr_cpu_available(void)
 {
     char membership[8192];
     int count = affinity_count();
-    double quota = read_small("/proc/self/cgroup", membership, sizeof membership) ? fr_cpu_quota(membership, "/sys/fs/cgroup") : 0;
+    double quota = read_small("/proc/self/cgroup", membership, sizeof membership)
+                       ? fr_cpu_quota(membership, "/sys/fs/cgroup")
+                       : 0;
     if (quota > 0 && ceil(quota) < count)
         count = (int)ceil(quota);
     return count < 1 ? 1 : count;

@@ -4,7 +4,8 @@
  */
 #include "frontier/base.h"
 
-void fr_progress_update(const fr_progress *progress, const char *phase, double done, double total, const char *note)
+void fr_progress_update(const fr_progress *progress, const char *phase, double done, double total,
+                        const char *note)
 {
     if (progress && progress->update)
         progress->update(progress->context, phase, done, total, note ? note : "");

@@ -38,7 +38,8 @@ void fr_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]
 
 static void block_at(uint64_t seed, uint64_t stream, uint64_t index, uint64_t *first, uint64_t *second)
 {
-    uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)stream, (uint32_t)(stream >> 32)};
+    uint32_t counter[4] = {(uint32_t)index, (uint32_t)(index >> 32), (uint32_t)stream,
+                           (uint32_t)(stream >> 32)};
     uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)}, out[4];
     fr_philox(counter, key, out);
     *first = out[0] | (uint64_t)out[1] << 32;

@@ -1,9 +1,9 @@
 /* schedule.c: how rates change over a run, as total functions.
  *
- * A schedule is asked for a multiplier before each step. It sees progress, which may be anything when a clock or a caller
- * misbehaves, and answers with a finite number that is not negative, whatever it was given: a run must not die of
- * its schedule at the last step. Progress is clamped to [0,1] and NaN counts as 0. The cosine is ours, not libm's, so a
- * replayed run gets the same bits on another machine.
+ * A schedule is asked for a multiplier before each step. It sees progress, which may be anything when a clock
+ * or a caller misbehaves, and answers with a finite number that is not negative, whatever it was given: a run
+ * must not die of its schedule at the last step. Progress is clamped to [0,1] and NaN counts as 0. The cosine
+ * is ours, not libm's, so a replayed run gets the same bits on another machine.
  */
 #include "base/philox.h"
 #include "frontier/base.h"
@@ -23,8 +23,8 @@ static double clamp_value(double x)
     return x > 0.0 ? x < most ? x : most : 0.0;
 }
 
-/* Rises over the first `warm` of progress, falls to `floor` over the last `cool`. When the two overlap, the lower one
- * counts, so the curve stays continuous. */
+/* Rises over the first `warm` of progress, falls to `floor` over the last `cool`. When the two overlap, the
+ * lower one counts, so the curve stays continuous. */
 double fr_schedule_warm_cool(double p, double warm, double cool, double floor)
 {
     p = clamp_unit(p);

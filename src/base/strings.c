@@ -1,9 +1,9 @@
 /* strings.c: numbers from text, and text from numbers.
  *
  * Users type numbers with units, and a run must not start on a misread one. So every parser takes the whole
- * string or refuses it and says what it wanted: no leading space, no trailing junk, no silent overflow, no NaN.
- * The locale never matters: strtod is used under the C locale, which a library that calls no
- * setlocale keeps.
+ * string or refuses it and says what it wanted: no leading space, no trailing junk, no silent overflow, no
+ * NaN. The locale never matters: strtod is used under the C locale, which a library that calls no setlocale
+ * keeps.
  */
 #include "base/numbers.h"
 #include "frontier/base.h"
@@ -14,19 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-fr_status fr_parse_int(const char *text, int64_t least, int64_t most, int64_t *out, const char *where, fr_error *error)
+fr_status fr_parse_int(const char *text, int64_t least, int64_t most, int64_t *out, const char *where,
+                       fr_error *error)
 {
     char *end = NULL;
     errno = 0;
-    bool starts = isdigit((unsigned char)text[0]) || ((text[0] == '-' || text[0] == '+') && isdigit((unsigned char)text[1]));
+    bool starts = isdigit((unsigned char)text[0]) ||
+                  ((text[0] == '-' || text[0] == '+') && isdigit((unsigned char)text[1]));
     long long value = starts ? strtoll(text, &end, 10) : 0;
     if (!starts || *end)
         return fr_error_set(error, FR_BAD_USAGE, where, NULL, "'%.100s' is not a whole number", text);
     if (errno == ERANGE || value < least || value > most) {
         if (most == INT64_MAX)
-            return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is too small: %lld is the least", text, (long long)least);
-        return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is out of range: %lld to %lld", text, (long long)least,
-                            (long long)most);
+            return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is too small: %lld is the least",
+                                text, (long long)least);
+        return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is out of range: %lld to %lld", text,
+                            (long long)least, (long long)most);
     }
     *out = value;
     return FR_OK;
@@ -49,14 +52,16 @@ static bool scan_real(const char *text, const char **end, double *out)
     return true;
 }
 
-fr_status fr_parse_real(const char *text, double least, double most, double *out, const char *where, fr_error *error)
+fr_status fr_parse_real(const char *text, double least, double most, double *out, const char *where,
+                        fr_error *error)
 {
     const char *end;
     double value;
     if (!scan_real(text, &end, &value) || *end)
         return fr_error_set(error, FR_BAD_USAGE, where, NULL, "'%.100s' is not a number", text);
     if (value < least || value > most)
-        return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is out of range: %g to %g", text, least, most);
+        return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is out of range: %g to %g", text, least,
+                            most);
     *out = value;
     return FR_OK;
 }
@@ -66,10 +71,11 @@ typedef struct unit {
     double factor;
 } unit;
 
-static const unit DURATION_UNITS[] = {{"ms", 1e-3}, {"s", 1.0}, {"m", 60.0}, {"min", 60.0}, {"h", 3600.0}, {"d", 86400.0}};
-static const unit SIZE_UNITS[] = {{"B", 1.0},    {"kB", 1e3},       {"KB", 1e3},         {"k", 1e3},
-                                  {"K", 1e3},    {"MB", 1e6},       {"M", 1e6},          {"GB", 1e9},
-                                  {"G", 1e9},    {"TB", 1e12},      {"T", 1e12},         {"KiB", 1024.0},
+static const unit DURATION_UNITS[] = {{"ms", 1e-3},  {"s", 1.0},    {"m", 60.0},
+                                      {"min", 60.0}, {"h", 3600.0}, {"d", 86400.0}};
+static const unit SIZE_UNITS[] = {{"B", 1.0},      {"kB", 1e3},     {"KB", 1e3},    {"k", 1e3},
+                                  {"K", 1e3},      {"MB", 1e6},     {"M", 1e6},     {"GB", 1e9},
+                                  {"G", 1e9},      {"TB", 1e12},    {"T", 1e12},    {"KiB", 1024.0},
                                   {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
 
 /* The unit spelled by the letters at `at`; moves `at` behind them. NULL if there is none of that name. */
@@ -132,7 +138,8 @@ fr_status fr_parse_size(const char *text, int64_t *bytes, const char *where, fr_
     if (text[0] != '-' && scan_real(text, &at, &value))
         found = *at ? scan_unit(&at, SIZE_UNITS, sizeof SIZE_UNITS / sizeof *SIZE_UNITS) : &plain;
     if (!found || *at)
-        return fr_error_set(error, FR_BAD_USAGE, where, "write 5MB, 64MiB, 1e6 or plain bytes", "'%.100s' is not a size", text);
+        return fr_error_set(error, FR_BAD_USAGE, where, "write 5MB, 64MiB, 1e6 or plain bytes",
+                            "'%.100s' is not a size", text);
     if (found == &plain && strspn(text, "0123456789") == strlen(text)) /* exact beyond 2^53 */
         return fr_parse_int(text, 0, INT64_MAX, bytes, where, error);
     double total = value * found->factor;
@@ -164,7 +171,8 @@ static size_t edit_distance(const char *a, const char *b)
         for (size_t j = 1; j <= length; j++) {
             int x = tolower((unsigned char)a[i - 1]), y = tolower((unsigned char)b[j - 1]);
             row[j] = least_of(above[j] + 1, row[j - 1] + 1, above[j - 1] + (x != y));
-            bool swapped = i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) && tolower((unsigned char)a[i - 2]) == y;
+            bool swapped = i > 1 && j > 1 && x == tolower((unsigned char)b[j - 2]) &&
+                           tolower((unsigned char)a[i - 2]) == y;
             if (swapped && before[j - 2] + 1 < row[j])
                 row[j] = before[j - 2] + 1;
         }
@@ -229,7 +237,8 @@ char *fr_format_duration(char *out, size_t size, double seconds)
 char *fr_format_count(char *out, size_t size, int64_t value)
 {
     char digits[24], grouped[40];
-    int length = snprintf(digits, sizeof digits, "%llu", value < 0 ? 0ull - (unsigned long long)value : (unsigned long long)value);
+    int length = snprintf(digits, sizeof digits, "%llu",
+                          value < 0 ? 0ull - (unsigned long long)value : (unsigned long long)value);
     int to = 0;
     if (value < 0)
         grouped[to++] = '-';

@@ -5,11 +5,11 @@
  * threads than processors they sleep at once, since a spinning thread would hold up a working one.
  *
  * One 64-bit word, `ticket`, is the whole protocol: the loop's number in the high half, the next index in the
- * low half. Taking an index is one compare-and-swap on it. To publish a loop the caller first closes the ticket
- * (new number, index CLOSED), then writes the job, then opens it at index 0. A worker that wakes late either sees
- * a closed or used-up ticket and does nothing, or read parts of two loops and then fails its swap, because the
- * number moved on. So the caller waits for the work and never for a thread that is late to find none.
- * (A worker would have to sleep between two instructions for exactly 2^32 loops to be fooled.)
+ * low half. Taking an index is one compare-and-swap on it. To publish a loop the caller first closes the
+ * ticket (new number, index CLOSED), then writes the job, then opens it at index 0. A worker that wakes late
+ * either sees a closed or used-up ticket and does nothing, or read parts of two loops and then fails its
+ * swap, because the number moved on. So the caller waits for the work and never for a thread that is late to
+ * find none. (A worker would have to sleep between two instructions for exactly 2^32 loops to be fooled.)
  *
  * `finished` counts completed indices; whoever completes the last one wakes the caller.
  */
@@ -202,7 +202,8 @@ fr_status fr_pool_create(fr_pool **out, int threads, fr_error *error)
     if (threads <= 0)
         threads = available;
     if (threads > 4096)
-        return fr_error_set(error, FR_BAD_USAGE, "threads", "4096 is the most", "%d threads are too many", threads);
+        return fr_error_set(error, FR_BAD_USAGE, "threads", "4096 is the most", "%d threads are too many",
+                            threads);
     fr_pool *pool = fr_allocate(sizeof *pool);
     worker *workers = fr_allocate((size_t)threads * sizeof *workers);
     if (!pool || !workers) {
@@ -223,8 +224,8 @@ fr_status fr_pool_create(fr_pool **out, int threads, fr_error *error)
             continue;
         int reached = pool->started;
         fr_pool_free(pool);
-        return fr_error_set(error, FR_BAD_ENVIRONMENT, "threads", "use fewer threads", "cannot start thread %d of %d: %s", reached + 1,
-                            threads, strerror(code));
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, "threads", "use fewer threads",
+                            "cannot start thread %d of %d: %s", reached + 1, threads, strerror(code));
     }
     *out = pool;
     return FR_OK;

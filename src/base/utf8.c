@@ -1,7 +1,7 @@
 /* utf8.c: is there a well-formed UTF-8 character here, and how long is it?
  *
- * Strict by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. Configuration refuses anything
- * else; JSON output replaces it.
+ * Strict by RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. Configuration refuses
+ * anything else; JSON output replaces it.
  */
 #include "base/utf8.h"
 

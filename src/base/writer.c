@@ -48,14 +48,17 @@ fr_status fr_file_sync_folder(const char *path, fr_error *error)
     int code = fsync(descriptor) == 0 ? 0 : errno;
     close(descriptor);
     /* Some network file systems cannot sync a folder and say so; there is nothing more one could do. */
-    return code == 0 || code == EINVAL || code == ENOTSUP ? FR_OK : fr_file_error(error, path, "sync the folder", code);
+    return code == 0 || code == EINVAL || code == ENOTSUP
+               ? FR_OK
+               : fr_file_error(error, path, "sync the folder", code);
 }
 
 /* Opens a temporary file nobody else has; a stray one of a process that died is left alone. */
 static int open_temporary(fr_file_writer *writer)
 {
     for (int attempt = 0; attempt < 1000; attempt++) {
-        snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-%ld-%d", writer->path, (long)getpid(), attempt);
+        snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-%ld-%d", writer->path, (long)getpid(),
+                 attempt);
         int descriptor = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor >= 0 || errno != EEXIST)
             return descriptor;

@@ -47,7 +47,8 @@ static inline const char *scratch(const char *name)
     static int next;
     if (!scratch_folder[0]) {
         const char *base = getenv("TMPDIR");
-        snprintf(scratch_folder, sizeof scratch_folder, "%s/frontier-test-XXXXXX", base && base[0] ? base : "/tmp");
+        snprintf(scratch_folder, sizeof scratch_folder, "%s/frontier-test-XXXXXX",
+                 base && base[0] ? base : "/tmp");
         if (!mkdtemp(scratch_folder)) {
             perror(scratch_folder);
             exit(4);

@@ -71,7 +71,8 @@ TEST(the_whole_subset_parses)
 TEST(dotted_keys_integers_as_reals_and_empty_texts)
 {
     settings s = defaults();
-    CHECK_OK(fr_config_parse(KEYS, COUNT, &s, "model.depth = 3\noptim.lr = 1\noptim.betas = []", "r", &error));
+    CHECK_OK(
+        fr_config_parse(KEYS, COUNT, &s, "model.depth = 3\noptim.lr = 1\noptim.betas = []", "r", &error));
     CHECK(s.depth == 3 && s.lr == 1 && s.betas.count == 0);
     CHECK_OK(fr_config_parse(KEYS, COUNT, &s, "", "r", &error));
     CHECK_OK(fr_config_parse(KEYS, COUNT, &s, "\n\r\n# x", "r", &error));
@@ -126,7 +127,8 @@ static const struct {
     {"[data]\nnote = \"\\uD800\"\n", "r.toml:2", "unknown escape", ""},
     {"[data]\nnote = \"\xFF\"\n", "r.toml:2", "byte 0xFF", "UTF-8"},
     {"[data]\nnote = \"\x01\"\n", "r.toml:2", "byte 0x01", ""},
-    {"[data]\nnote = '0123456789012345678901234567890123456789012345678901234567890123'\n", "r.toml:2", "longer than 63", ""},
+    {"[data]\nnote = '0123456789012345678901234567890123456789012345678901234567890123'\n", "r.toml:2",
+     "longer than 63", ""},
     {"\r", "r.toml:1", "expected a key", ""},
 };
 
@@ -136,8 +138,8 @@ TEST(mistakes_are_named)
         settings s = defaults(), before = s;
         fr_error found = {0};
         fr_status status = fr_config_parse(KEYS, COUNT, &s, MISTAKES[i].text, "r.toml", &found);
-        bool good = status == FR_BAD_DATA && strcmp(found.where, MISTAKES[i].where) == 0 && strstr(found.what, MISTAKES[i].what) &&
-                    strstr(found.hint, MISTAKES[i].hint);
+        bool good = status == FR_BAD_DATA && strcmp(found.where, MISTAKES[i].where) == 0 &&
+                    strstr(found.what, MISTAKES[i].what) && strstr(found.hint, MISTAKES[i].hint);
         if (!good)
             printf("# mistake %zu: %d '%s' '%s' '%s'\n", i, status, found.where, found.what, found.hint);
         CHECK(good);
@@ -148,13 +150,15 @@ TEST(mistakes_are_named)
 TEST(a_late_mistake_takes_everything_back)
 {
     settings s = defaults(), before = s;
-    CHECK_INT(fr_config_parse(KEYS, COUNT, &s, "seed = 5\n[model]\ndepth = 7\nwidth = x\n", "r", &error), FR_BAD_DATA);
+    CHECK_INT(fr_config_parse(KEYS, COUNT, &s, "seed = 5\n[model]\ndepth = 7\nwidth = x\n", "r", &error),
+              FR_BAD_DATA);
     CHECK(memcmp(&s, &before, sizeof s) == 0);
 }
 
 TEST(required_keys)
 {
-    static const fr_config_key keys[] = {{"model.depth", FR_CONFIG_INT, AT(depth), NULL, 1, 100, NULL, "layers"}};
+    static const fr_config_key keys[] = {
+        {"model.depth", FR_CONFIG_INT, AT(depth), NULL, 1, 100, NULL, "layers"}};
     settings s = {0};
     CHECK_OK(fr_config_defaults(keys, 1, &s, &error));
     CHECK_INT(fr_config_parse(keys, 1, &s, "# nothing\n", "r.toml", &error), FR_BAD_DATA);
@@ -184,8 +188,9 @@ TEST(assignments)
     CHECK_STR(s.note, "two words");
     CHECK_OK(fr_config_set(KEYS, COUNT, &s, "data.note=\"quoted\"", &error));
     CHECK_STR(s.note, "quoted");
-    static const char *const bad[] = {"model.dept=6", "model.depth", "model.depth=", "=6", "", "model.depth=6 7", "optim.kind=sgd",
-                                      "model.depth=1e3", "data.note=\xFF", "model.tied=1"};
+    static const char *const bad[] = {
+        "model.dept=6",   "model.depth",     "model.depth=",   "=6",          "", "model.depth=6 7",
+        "optim.kind=sgd", "model.depth=1e3", "data.note=\xFF", "model.tied=1"};
     settings before = s;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK_INT(fr_config_set(KEYS, COUNT, &s, bad[i], &error), FR_BAD_USAGE);
@@ -235,7 +240,8 @@ TEST(written_text_groups_sections_and_explains)
 /* No text may crash or hang the parser: mutate a good one. */
 TEST(mutations_never_crash)
 {
-    const char *good = "seed = 1\n[model]\ndepth = 10 # x\ntied = true\n[optim]\nbetas = [0.8,\n 0.9]\nkind = \"muon\"\nlr = 1e-3\n";
+    const char *good = "seed = 1\n[model]\ndepth = 10 # x\ntied = true\n[optim]\nbetas = [0.8,\n 0.9]\nkind "
+                       "= \"muon\"\nlr = 1e-3\n";
     fr_rng rng = {2, 0, 0};
     char text[256];
     for (int round = 0; round < 20000; round++) {

@@ -5,7 +5,8 @@
 TEST(set_fills_and_returns_kind)
 {
     fr_error error = {0};
-    CHECK_INT(fr_error_set(&error, FR_BAD_DATA, "a.txt:3", "look there", "bad %s %d", "thing", 7), FR_BAD_DATA);
+    CHECK_INT(fr_error_set(&error, FR_BAD_DATA, "a.txt:3", "look there", "bad %s %d", "thing", 7),
+              FR_BAD_DATA);
     CHECK_INT(error.status, FR_BAD_DATA);
     CHECK_STR(error.what, "bad thing 7");
     CHECK_STR(error.where, "a.txt:3");

@@ -1,4 +1,5 @@
-/* Files: what is read back, what goes wrong and how it is said, and that a failed write leaves the old file whole. */
+/* Files: what is read back, what goes wrong and how it is said, and that a failed write leaves the old file
+ * whole. */
 #include "frontier/base.h"
 #include "scratch.h"
 #include "test.h"
@@ -13,8 +14,8 @@ static bool holds(const char *path, const char *want, size_t want_bytes)
     char *text;
     size_t bytes;
     fr_arena_init(&arena, 0);
-    bool same = fr_file_read(&arena, path, &text, &bytes, &error) == FR_OK && bytes == want_bytes && memcmp(text, want, bytes) == 0 &&
-                text[bytes] == '\0';
+    bool same = fr_file_read(&arena, path, &text, &bytes, &error) == FR_OK && bytes == want_bytes &&
+                memcmp(text, want, bytes) == 0 && text[bytes] == '\0';
     fr_arena_release(&arena);
     return same;
 }
@@ -81,7 +82,8 @@ TEST(mapping)
     fr_mapping_release(&mapping);
 }
 
-/* The disk fills up after n bytes, for every n: the target keeps its old content and no temporary file stays. */
+/* The disk fills up after n bytes, for every n: the target keeps its old content and no temporary file stays.
+ */
 TEST(full_disk_leaves_the_old_file)
 {
     CHECK_OK(fr_folder_make(scratch("full"), &error));
@@ -156,7 +158,8 @@ TEST(every_allocation_may_fail)
         fr_status list = fr_folder_list(&arena, scratch(""), &names, &count, &error);
         fr_allocate_fail_after(-1);
         CHECK(read == FR_OK || read == FR_BAD_ENVIRONMENT);
-        CHECK(n > 0 || (read == FR_BAD_ENVIRONMENT && unsized == FR_BAD_ENVIRONMENT && list == FR_BAD_ENVIRONMENT));
+        CHECK(n > 0 ||
+              (read == FR_BAD_ENVIRONMENT && unsized == FR_BAD_ENVIRONMENT && list == FR_BAD_ENVIRONMENT));
         fr_arena_release(&arena);
     }
 }
@@ -177,7 +180,8 @@ TEST(folders)
     CHECK_OK(fr_file_write(scratch("a/b/B"), "", 0, &error));
     CHECK_OK(fr_folder_list(&arena, scratch("a/b"), &names, &count, &error));
     CHECK_INT(count, 3);
-    CHECK(!names[3] && strcmp(names[0], "B") == 0 && strcmp(names[1], "c") == 0 && strcmp(names[2], "z") == 0);
+    CHECK(!names[3] && strcmp(names[0], "B") == 0 && strcmp(names[1], "c") == 0 &&
+          strcmp(names[2], "z") == 0);
     CHECK_OK(fr_folder_list(&arena, scratch("a/b/c"), &names, &count, &error));
     CHECK(count == 0 && !names[0]);
     CHECK_INT(fr_folder_list(&arena, scratch("nowhere"), &names, &count, &error), FR_BAD_DATA);

@@ -16,9 +16,10 @@ TEST(errors_name_the_line)
 {
     static const struct {
         const char *text, *where;
-    } bad[] = {{"{\n\"a\": 1,\n}", "t.json:3"}, {"", "t.json:1"},          {"{\"a\":1,\n\"a\":2}", "t.json:2"},
-               {"[1] 2", "t.json:1"},          {"[1e999]", "t.json:1"},   {"[99999999999999999999]", "t.json:1"},
-               {"[\"\xFF\"]", "t.json:1"},     {"[\n\"open", "t.json:2"}, {"{\"a\":nan}", "t.json:1"}};
+    } bad[] = {
+        {"{\n\"a\": 1,\n}", "t.json:3"}, {"", "t.json:1"},          {"{\"a\":1,\n\"a\":2}", "t.json:2"},
+        {"[1] 2", "t.json:1"},           {"[1e999]", "t.json:1"},   {"[99999999999999999999]", "t.json:1"},
+        {"[\"\xFF\"]", "t.json:1"},      {"[\n\"open", "t.json:2"}, {"{\"a\":nan}", "t.json:1"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         json_t *root;
         CHECK_INT(fr_json_parse(&root, bad[i].text, strlen(bad[i].text), "t.json", &error), FR_BAD_DATA);
@@ -62,7 +63,8 @@ TEST(getters_check_type_and_range)
     CHECK_STR(error.what, "the key 'zzz' is missing");
     CHECK_STR(error.where, "t.json");
     CHECK_INT(fr_json_get_object(root, "a", &inner, "t.json", &error), FR_BAD_DATA);
-    CHECK_INT(fr_json_get_array(inner, "a", &inner, "t.json", &error), FR_BAD_DATA); /* of an array: no keys */
+    CHECK_INT(fr_json_get_array(inner, "a", &inner, "t.json", &error),
+              FR_BAD_DATA); /* of an array: no keys */
     json_decref(root);
 }
 
@@ -70,9 +72,11 @@ TEST(printing_is_deterministic)
 {
     fr_buffer out;
     fr_buffer_init(&out, 0);
-    json_t *root = parsed("{\"b\":[1,2.5,1e-5,true,null,{}],\"a\":\"q\\\"\\\\\\n\\u0001\\u00e9\",\"B\":{\"y\":0.1,\"x\":-0.0}}");
+    json_t *root = parsed("{\"b\":[1,2.5,1e-5,true,null,{}],\"a\":\"q\\\"\\\\\\n\\u0001\\u00e9\",\"B\":{"
+                          "\"y\":0.1,\"x\":-0.0}}");
     fr_json_print(root, 0, &out);
-    CHECK_STR(out.data, "{\"B\":{\"x\":-0.0,\"y\":0.1},\"a\":\"q\\\"\\\\\\n\\u0001\xC3\xA9\",\"b\":[1,2.5,1e-05,true,null,{}]}");
+    CHECK_STR(out.data, "{\"B\":{\"x\":-0.0,\"y\":0.1},\"a\":\"q\\\"\\\\\\n\\u0001\xC3\xA9\",\"b\":[1,2.5,1e-"
+                        "05,true,null,{}]}");
     fr_buffer_clear(&out);
     json_t *small = parsed("{\"b\":[1],\"a\":{}}");
     fr_json_print(small, 2, &out);
@@ -87,10 +91,13 @@ TEST(setters_and_odd_values)
     fr_buffer out;
     fr_buffer_init(&out, 0);
     json_t *root = json_object();
-    CHECK(fr_json_set_int(root, "i", INT64_MIN) && fr_json_set_real(root, "nan", NAN) && fr_json_set_real(root, "inf", -INFINITY));
-    CHECK(fr_json_set_bool(root, "t", true) && fr_json_set_string(root, "s", "a\xFFz") && !fr_json_set(root, "x", NULL));
+    CHECK(fr_json_set_int(root, "i", INT64_MIN) && fr_json_set_real(root, "nan", NAN) &&
+          fr_json_set_real(root, "inf", -INFINITY));
+    CHECK(fr_json_set_bool(root, "t", true) && fr_json_set_string(root, "s", "a\xFFz") &&
+          !fr_json_set(root, "x", NULL));
     fr_json_print(root, 0, &out);
-    CHECK_STR(out.data, "{\"i\":-9223372036854775808,\"inf\":null,\"nan\":null,\"s\":\"a\xEF\xBF\xBDz\",\"t\":true}");
+    CHECK_STR(out.data,
+              "{\"i\":-9223372036854775808,\"inf\":null,\"nan\":null,\"s\":\"a\xEF\xBF\xBDz\",\"t\":true}");
     fr_buffer_release(&out);
     json_decref(root);
 }

@@ -1,4 +1,5 @@
-/* The append-only log: a tail torn at every byte, damage at every byte, a disk that fills up, a second writer. */
+/* The append-only log: a tail torn at every byte, damage at every byte, a disk that fills up, a second
+ * writer. */
 #include "frontier/base.h"
 #include "scratch.h"
 #include "test.h"
@@ -114,7 +115,8 @@ TEST(a_tail_of_zeros_is_torn)
     fr_log_close(log);
 }
 
-/* Flip every bit: either the record is found damaged (and later ones refuse to be dropped), or the last one is gone. */
+/* Flip every bit: either the record is found damaged (and later ones refuse to be dropped), or the last one
+ * is gone. */
 TEST(damage_at_every_bit_never_passes)
 {
     char path[600], bytes[1024];

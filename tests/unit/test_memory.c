@@ -1,4 +1,5 @@
-/* Memory: alignment, zeroing, arenas against a simple model, buffers with limits, each allocation failing in turn. */
+/* Memory: alignment, zeroing, arenas against a simple model, buffers with limits, each allocation failing in
+ * turn. */
 #include "frontier/base.h"
 #include "test.h"
 

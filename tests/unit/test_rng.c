@@ -10,8 +10,12 @@ TEST(philox_known_answers)
         uint32_t counter[4], key[2], want[4];
     } vectors[] = {
         {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
-        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0}, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (int v = 0; v < 3; v++) {
         uint32_t out[4];
@@ -101,7 +105,8 @@ TEST(log_and_cosine_match_libm)
     CHECK(worst_log < 1e-15);
     CHECK(worst_cos < 2e-15); /* the argument of libm's is itself rounded */
     CHECK(fr_exact_log(1) == 0);
-    CHECK(fr_exact_cos_turns(0) == 1 && fr_exact_cos_turns(0.5) == -1 && fr_exact_cos_turns(0.25) == 0 && fr_exact_cos_turns(1) == 1);
+    CHECK(fr_exact_cos_turns(0) == 1 && fr_exact_cos_turns(0.5) == -1 && fr_exact_cos_turns(0.25) == 0 &&
+          fr_exact_cos_turns(1) == 1);
 }
 
 static double normal_share(double x)
@@ -131,7 +136,8 @@ TEST(normal_is_normal)
     qsort(x, N, sizeof *x, compare_doubles);
     double distance = 0; /* Kolmogorov-Smirnov; 1.95/sqrt(N) is the 0.1 % point */
     for (int i = 0; i < N; i++)
-        distance = fmax(distance, fmax(fabs(normal_share(x[i]) - i / (double)N), fabs(normal_share(x[i]) - (i + 1) / (double)N)));
+        distance = fmax(distance, fmax(fabs(normal_share(x[i]) - i / (double)N),
+                                       fabs(normal_share(x[i]) - (i + 1) / (double)N)));
     CHECK(distance < 1.95 / sqrt(N));
     free(x);
 }
@@ -139,7 +145,9 @@ TEST(normal_is_normal)
 /* The bits are part of the contract: initial weights of every run depend on them. */
 TEST(normal_bits_are_frozen)
 {
-    static const double want[] = {-0x1.e2c277fcf9eadp-3, 0x1.493e12d59bbacp-1, 0x1.4ae53c0f8f8dep-3, 0x1.2f769a70f7fa6p+0, 0x1.be7e26f419c36p-1, -0x1.7b92131b5becfp-2, 0x1.41f5011eb62b5p+0, 0x1.5f97541b36b9ep-2};
+    static const double want[] = {-0x1.e2c277fcf9eadp-3, 0x1.493e12d59bbacp-1, 0x1.4ae53c0f8f8dep-3,
+                                  0x1.2f769a70f7fa6p+0,  0x1.be7e26f419c36p-1, -0x1.7b92131b5becfp-2,
+                                  0x1.41f5011eb62b5p+0,  0x1.5f97541b36b9ep-2};
     for (uint64_t i = 0; i < sizeof want / sizeof *want; i++)
         CHECK(fr_rng_normal_at(42, 7, i) == want[i]);
 }
@@ -152,7 +160,8 @@ TEST(hash64_known_answers)
     CHECK(fr_hash64("abc", 3, 0) == 0x44BC2CF5AD770999);
     CHECK(fr_hash64("xxhash", 6, 0) == 0x32DD38952C4BC720);
     CHECK(fr_hash64("xxhash", 6, 20141025) == 0xB559B98D844E0635);
-    CHECK(fr_hash64("Call me Ishmael. Some years ago--never mind how long precisely-", 63, 0) == 0x02A2E85470D6FD96);
+    CHECK(fr_hash64("Call me Ishmael. Some years ago--never mind how long precisely-", 63, 0) ==
+          0x02A2E85470D6FD96);
     CHECK(fr_checksum64("abc", 3) == fr_hash64("abc", 3, 0));
 }
 

@@ -20,8 +20,8 @@ TEST(warm_cool_is_continuous)
     for (double warm = 0.1; warm <= 1; warm += 0.3)
         for (double cool = 0.1; cool <= 1; cool += 0.3)
             for (int i = 0; i < 1000; i++)
-                CHECK(fabs(fr_schedule_warm_cool(i / 1000.0, warm, cool, 0.05) - fr_schedule_warm_cool((i + 1) / 1000.0, warm, cool, 0.05)) <
-                      0.0101);
+                CHECK(fabs(fr_schedule_warm_cool(i / 1000.0, warm, cool, 0.05) -
+                           fr_schedule_warm_cool((i + 1) / 1000.0, warm, cool, 0.05)) < 0.0101);
 }
 
 TEST(ramp_shape)
@@ -36,7 +36,8 @@ TEST(ramp_shape)
 
 TEST(decays)
 {
-    CHECK(fr_schedule_linear_to_zero(0) == 1 && fr_schedule_linear_to_zero(1) == 0 && fr_schedule_linear_to_zero(0.25) == 0.75);
+    CHECK(fr_schedule_linear_to_zero(0) == 1 && fr_schedule_linear_to_zero(1) == 0 &&
+          fr_schedule_linear_to_zero(0.25) == 0.75);
     CHECK(fr_schedule_cosine_to_zero(0) == 1 && fr_schedule_cosine_to_zero(1) == 0);
     for (int i = 0; i <= 1000; i++) {
         double p = i / 1000.0;
@@ -52,7 +53,8 @@ static bool fine(double x, double most)
 
 TEST(total_on_every_edge)
 {
-    static const double edges[] = {-INFINITY, -1e308, -1, -0.0, 0, 4.9e-324, 1e-17, 0.05, 0.5, 1 - 0x1p-53, 1, 1 + 0x1p-52, 2, 1e308, INFINITY, NAN};
+    static const double edges[] = {-INFINITY, -1e308,      -1, -0.0,        0, 4.9e-324, 1e-17,    0.05,
+                                   0.5,       1 - 0x1p-53, 1,  1 + 0x1p-52, 2, 1e308,    INFINITY, NAN};
     static const int64_t steps[] = {INT64_MIN, -1, 0, 1, 300, INT64_MAX - 1, INT64_MAX};
     enum { E = sizeof edges / sizeof *edges, S = sizeof steps / sizeof *steps };
     for (int a = 0; a < E; a++) {

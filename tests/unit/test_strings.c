@@ -11,8 +11,15 @@ TEST(integers)
     static const struct {
         const char *text;
         int64_t want;
-    } good[] = {{"0", 0}, {"-5", -5}, {"+7", 7}, {"007", 7}, {"9223372036854775807", INT64_MAX}, {"-9223372036854775808", INT64_MIN}};
-    static const char *const bad[] = {"", " 1", "1 ", "1.0", "1e3", "0x10", "--1", "+", "9223372036854775808", "-9223372036854775809", "1_000"};
+    } good[] = {{"0", 0},
+                {"-5", -5},
+                {"+7", 7},
+                {"007", 7},
+                {"9223372036854775807", INT64_MAX},
+                {"-9223372036854775808", INT64_MIN}};
+    static const char *const bad[] = {
+        "",     " 1", "1 ", "1.0", "1e3", "0x10", "--1", "+", "9223372036854775808", "-9223372036854775809",
+        "1_000"};
     fr_error error = {0};
     int64_t got;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -35,8 +42,10 @@ TEST(reals)
     static const struct {
         const char *text;
         double want;
-    } good[] = {{"0", 0}, {"-1.5", -1.5}, {".5", .5}, {"5.", 5}, {"1e-8", 1e-8}, {"+2E3", 2000}, {"0.1", 0.1}};
-    static const char *const bad[] = {"", "nan", "inf", "-inf", "infinity", "1e999", "0x1p3", " 1", "1 ", "1.0.0", "1e", ".", "-", "abc"};
+    } good[] = {{"0", 0},       {"-1.5", -1.5}, {".5", .5},  {"5.", 5},
+                {"1e-8", 1e-8}, {"+2E3", 2000}, {"0.1", 0.1}};
+    static const char *const bad[] = {"",   "nan", "inf",   "-inf", "infinity", "1e999", "0x1p3",
+                                      " 1", "1 ",  "1.0.0", "1e",   ".",        "-",     "abc"};
     fr_error error = {0};
     double got;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -53,9 +62,11 @@ TEST(durations)
     static const struct {
         const char *text;
         double want;
-    } good[] = {{"30m", 1800}, {"90s", 90}, {"1h30m", 5400}, {"250ms", 0.25}, {"12", 12}, {"0.5", 0.5}, {"1.5h", 5400},
-                {"1d2h3m4s5ms", 93784.005}, {"0", 0}, {"2min", 120}};
-    static const char *const bad[] = {"", "m", "30x", "-5s", "+5s", "5m1h", "1m1m", "30 m", "1h 30m", "1h30", "nan", "inf", "1e400s", "0x5s", "s5"};
+    } good[] = {{"30m", 1800}, {"90s", 90},  {"1h30m", 5400}, {"250ms", 0.25},
+                {"12", 12},    {"0.5", 0.5}, {"1.5h", 5400},  {"1d2h3m4s5ms", 93784.005},
+                {"0", 0},      {"2min", 120}};
+    static const char *const bad[] = {"",       "m",    "30x", "-5s", "+5s",    "5m1h", "1m1m", "30 m",
+                                      "1h 30m", "1h30", "nan", "inf", "1e400s", "0x5s", "s5"};
     fr_error error = {0};
     double got;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -75,9 +86,19 @@ TEST(sizes)
     static const struct {
         const char *text;
         int64_t want;
-    } good[] = {{"0", 0}, {"5MB", 5000000}, {"64MiB", 64 << 20}, {"1e6", 1000000}, {"1.5kB", 1500}, {"2G", 2000000000},
-                {"9223372036854775807", INT64_MAX}, {"9007199254740993", 9007199254740993}, {"123B", 123}, {"1KiB", 1024}};
-    static const char *const bad[] = {"", "MB", "-5", "5XB", "5 MB", "1.5", "9223372036854775808", "1e30", "nan", "5mb", "10TiBB", "9999999999TB"};
+    } good[] = {{"0", 0},
+                {"5MB", 5000000},
+                {"64MiB", 64 << 20},
+                {"1e6", 1000000},
+                {"1.5kB", 1500},
+                {"2G", 2000000000},
+                {"9223372036854775807", INT64_MAX},
+                {"9007199254740993", 9007199254740993},
+                {"123B", 123},
+                {"1KiB", 1024}};
+    static const char *const bad[] = {
+        "",     "MB",  "-5",  "5XB",    "5 MB",        "1.5", "9223372036854775808",
+        "1e30", "nan", "5mb", "10TiBB", "9999999999TB"};
     fr_error error = {0};
     int64_t got;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -154,9 +175,12 @@ static bool is_utf8(const char *text, int length)
 
 TEST(utf8_is_strict)
 {
-    CHECK(is_utf8("a", 1) && is_utf8("\xC3\xA9", 2) && is_utf8("\xE2\x82\xAC", 3) && is_utf8("\xF4\x8F\xBF\xBF", 4));
-    static const char *const bad[] = {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
-                                      "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC3", "\xE2\x82", "\xE2\x28\xA1", "\xFF"};
+    CHECK(is_utf8("a", 1) && is_utf8("\xC3\xA9", 2) && is_utf8("\xE2\x82\xAC", 3) &&
+          is_utf8("\xF4\x8F\xBF\xBF", 4));
+    static const char *const bad[] = {
+        "\x80",         "\xC0\x80",         "\xC1\xBF",         "\xE0\x80\x80",
+        "\xED\xA0\x80", "\xF0\x80\x80\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80",
+        "\xC3",         "\xE2\x82",         "\xE2\x28\xA1",     "\xFF"};
     for (size_t i = 0; i < COUNT(bad); i++)
         CHECK_INT(fr_utf8_character((const unsigned char *)bad[i], strlen(bad[i])), 0);
     CHECK_INT(fr_utf8_character((const unsigned char *)"", 0), 0);

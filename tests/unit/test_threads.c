@@ -1,4 +1,5 @@
-/* The pool: every index once, in order of hand-out, from any thread count; loops of any size; quotas read right. */
+/* The pool: every index once, in order of hand-out, from any thread count; loops of any size; quotas read
+ * right. */
 #include "base/processors.h"
 #include "frontier/base.h"
 #include "scratch.h"
@@ -160,7 +161,8 @@ TEST(dispatch_is_cheap)
     for (int i = 0; i < 20000; i++)
         fr_pool_for(pool, 2, nothing, NULL);
     clock_gettime(CLOCK_MONOTONIC, &after);
-    double us = ((double)(after.tv_sec - before.tv_sec) * 1e9 + (double)(after.tv_nsec - before.tv_nsec)) / 20000 / 1e3;
+    double us = ((double)(after.tv_sec - before.tv_sec) * 1e9 + (double)(after.tv_nsec - before.tv_nsec)) /
+                20000 / 1e3;
     printf("# %.2f us per loop\n", us);
     CHECK(us < 200);
     fr_pool_free(pool);
