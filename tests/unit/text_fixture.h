@@ -19,19 +19,25 @@ static void fixture_remove(void)
         printf("# could not remove %s\n", fixture_root);
 }
 
-static inline const char *fixture_path(const char *name) /* valid for the next 16 calls */
+/* Path of a name; the same name gives the same string for the whole program. */
+static inline const char *fixture_path(const char *name)
 {
-    static char paths[16][700];
-    static int next;
+    static char *paths[256];
+    static int count;
+    char path[700];
     if (!fixture_root[0]) {
         snprintf(fixture_root, sizeof fixture_root, "%s/frontier-test-XXXXXX", getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
         if (!mkdtemp(fixture_root))
             abort();
         atexit(fixture_remove);
     }
-    char *path = paths[next++ % 16];
-    snprintf(path, sizeof paths[0], "%s/%s", fixture_root, name);
-    return path;
+    snprintf(path, sizeof path, "%s/%s", fixture_root, name);
+    for (int i = 0; i < count; i++)
+        if (strcmp(paths[i], path) == 0)
+            return paths[i];
+    if (count == 256)
+        abort();
+    return paths[count++] = strdup(path);
 }
 
 static inline const char *fixture_write(const char *name, const void *bytes, size_t count)
