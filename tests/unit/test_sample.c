@@ -1,0 +1,186 @@
+/* Sampling: the choice follows the distribution asked for, a seed gives one text, characters come whole. */
+#include "model/sample.h"
+
+#include "model_fixture.h"
+#include "test.h"
+
+static const float logits[6] = {0.0f, 2.0f, 1.0f, 2.0f, -1.0f, 1.5f};
+
+/* Frequencies of `draws` choices. */
+static void frequencies(const fr_sample_options *options, double *share)
+{
+    enum { DRAWS = 20000 };
+    char scratch_memory[256];
+    fr_rng rng = {.seed = 1};
+    CHECK(fr_sample_scratch_bytes(6) <= sizeof scratch_memory);
+    memset(share, 0, 6 * sizeof *share);
+    for (int i = 0; i < DRAWS; i++)
+        share[fr_sample_choose(logits, 6, options, &rng, scratch_memory)] += 1.0 / DRAWS;
+}
+
+static void check_shares(const fr_sample_options *options, const bool *allowed)
+{
+    double share[6], total = 0;
+    frequencies(options, share);
+    for (int i = 0; i < 6; i++)
+        total += allowed[i] ? exp((double)logits[i] / options->temperature) : 0;
+    for (int i = 0; i < 6; i++)
+        CHECK_NEAR(share[i], allowed[i] ? exp((double)logits[i] / options->temperature) / total : 0, 0.02, 0);
+}
+
+TEST(choices_follow_the_distribution)
+{
+    check_shares(&(fr_sample_options){.temperature = 1}, (const bool[]){1, 1, 1, 1, 1, 1});
+    check_shares(&(fr_sample_options){.temperature = 0.5}, (const bool[]){1, 1, 1, 1, 1, 1});
+    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 3}, (const bool[]){0, 1, 0, 1, 0, 1});
+    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 1}, (const bool[]){0, 1, 0, 0, 0, 0}); /* a tie: the lower id */
+    check_shares(&(fr_sample_options){.temperature = 1, .top_p = 0.5}, (const bool[]){0, 1, 0, 1, 0, 0});
+    check_shares(&(fr_sample_options){.temperature = 1, .top_p = 1e-9}, (const bool[]){0, 1, 0, 0, 0, 0});
+    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 3, .top_p = 0.99}, (const bool[]){0, 1, 0, 1, 0, 1});
+    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 100, .top_p = 1}, (const bool[]){1, 1, 1, 1, 1, 1});
+}
+
+TEST(temperature_zero_is_greedy)
+{
+    double share[6];
+    frequencies(&(fr_sample_options){.temperature = 0}, share);
+    CHECK_NEAR(share[1], 1, 1e-6, 0);
+    frequencies(&(fr_sample_options){.temperature = 1e-6}, share);
+    CHECK_NEAR(share[1] + share[3], 1, 1e-6, 0);
+}
+
+TEST(unfinished_characters_are_recognised)
+{
+    static const struct {
+        const char *bytes;
+        size_t unfinished;
+    } cases[] = {{"", 0}, {"a", 0}, {"\xc3", 1}, {"\xc3\xa9", 0}, {"a\xe2\x82", 2}, {"\xe2\x82\xac", 0}, {"\xf0\x9f\x98", 3}, {"\xf0", 1},
+                 {"\xf0\x9f\x98\x80", 0}, {"\xff", 0}, {"\x80\x80\x80\x80", 0}, {"\xc3\xa9\xa9", 0}, {"\xc0", 0}, {"\xf8\x80", 0}, {"\xe2\x41", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        CHECK_INT(fr_utf8_unfinished(cases[i].bytes, strlen(cases[i].bytes)), cases[i].unfinished);
+}
+
+/* ---- with a model ----------------------------------------------------------------------------------- */
+
+static fr_scorer *scorer;
+
+typedef struct received {
+    char text[8000];
+    size_t length, ends[400]; /* where each call's bytes end */
+    int calls, stop_after;
+} received;
+
+static bool receive(void *context, const char *bytes, size_t count)
+{
+    received *r = context;
+    memcpy(r->text + r->length, bytes, count);
+    r->length += count;
+    r->ends[r->calls] = r->length;
+    return ++r->calls != r->stop_after;
+}
+
+static void prepare(void)
+{
+    if (scorer)
+        return;
+    fr_recipe recipe = model_fixture_recipe();
+    fr_error error = {0};
+    recipe.model.context = 48;
+    fr_tokenizer *tokenizer = fixture_tokenizer(20);
+    model_fixture_run(scratch("run"), &recipe, tokenizer);
+    CHECK_OK(fr_scorer_open(&scorer, scratch("run"), &(fr_scorer_options){.threads = 2}, &error));
+    fr_tokenizer_free(tokenizer);
+}
+
+static received sample(const char *prompt, fr_sample_options options, int stop_after)
+{
+    received r = {.stop_after = stop_after};
+    fr_error error = {0};
+    prepare();
+    CHECK_OK(fr_sample(scorer, prompt, &options, receive, &r, &error));
+    return r;
+}
+
+/* What greedy sampling must say, straight from the logits of ever longer rows. */
+static size_t greedy_by_hand(const char *prompt, int tokens, char *out)
+{
+    const fr_tokenizer *tokenizer = fr_scorer_tokenizer(scorer);
+    int64_t vocab = fr_scorer_vocab(scorer), context = fr_scorer_recipe(scorer)->model.context;
+    int32_t ids[400] = {fr_tokenizer_bos(tokenizer)};
+    int64_t length = 1 + fr_tokenizer_encode(tokenizer, prompt, strlen(prompt), ids + 1, 300);
+    float *row = calloc((size_t)vocab, sizeof *row);
+    fr_buffer text;
+    fr_error error = {0};
+    fr_buffer_init(&text, 0);
+    int64_t start = length;
+    for (int i = 0; i < tokens; i++) {
+        int64_t T = length < context ? length : context;
+        int32_t best = 0;
+        CHECK_OK(fr_scorer_logits(scorer, T, ids + length - T, T - 1, row, &error));
+        for (int32_t v = 1; v < vocab; v++)
+            best = row[v] > row[best] ? v : best;
+        ids[length++] = best;
+    }
+    CHECK_OK(fr_tokenizer_decode(tokenizer, ids + start, tokens, true, &text, &error));
+    memcpy(out, text.data, text.length);
+    size_t count = text.length;
+    fr_buffer_release(&text);
+    free(row);
+    return count;
+}
+
+TEST(greedy_text_is_the_likeliest_token_each_time)
+{
+    char wanted[4000];
+    received r = sample("the cat", (fr_sample_options){.tokens = 55}, 0); /* beyond the context of 48 */
+    size_t count = greedy_by_hand("the cat", 55, wanted);
+    CHECK_INT(r.length, count);
+    CHECK(r.length == count && memcmp(r.text, wanted, count) == 0);
+}
+
+TEST(a_seed_gives_one_text)
+{
+    fr_sample_options options = {.tokens = 30, .temperature = 1, .top_k = 50, .seed = 4};
+    received a = sample("the", options, 0), b = sample("the", options, 0);
+    CHECK(a.length == b.length && memcmp(a.text, b.text, a.length) == 0);
+    options.seed = 5;
+    received c = sample("the", options, 0);
+    CHECK(a.length != c.length || memcmp(a.text, c.text, a.length) != 0);
+}
+
+TEST(characters_come_whole_and_no_byte_is_lost)
+{
+    for (uint64_t seed = 0; seed < 3; seed++) {
+        received r = sample("", (fr_sample_options){.tokens = 60, .temperature = 1.5, .seed = seed}, 0); /* odd bytes */
+        CHECK(r.length > 50 && r.calls > 20);
+        for (int i = 0; i + 1 < r.calls; i++) /* where an unfinished character is cut, no continuation may follow */
+            CHECK(fr_utf8_unfinished(r.text, r.ends[i]) == 0 || ((uint8_t)r.text[r.ends[i]] & 0xC0) != 0x80);
+        CHECK_INT(r.ends[r.calls - 1], r.length);
+    }
+}
+
+TEST(the_receiver_can_stop_it)
+{
+    received r = sample("the", (fr_sample_options){.tokens = 100, .temperature = 1}, 3);
+    CHECK_INT(r.calls, 3);
+}
+
+TEST(no_tokens_no_text)
+{
+    received r = sample("the", (fr_sample_options){.tokens = 0}, 0);
+    CHECK_INT(r.calls, 0);
+}
+
+TEST(impossible_wishes_are_refused)
+{
+    received r = {0};
+    fr_error error = {0};
+    prepare();
+    static const fr_sample_options wrong[] = {
+        {.tokens = -1}, {.tokens = 1, .temperature = -1}, {.tokens = 1, .temperature = NAN}, {.tokens = 1, .top_p = 1.5}, {.tokens = 1, .top_k = -1}};
+    for (int i = 0; i < 5; i++)
+        CHECK_INT(fr_sample(scorer, "a", &wrong[i], receive, &r, &error), FR_BAD_USAGE);
+    CHECK_INT(r.calls, 0);
+}
+
+TEST_MAIN(sample)
