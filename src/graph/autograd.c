@@ -63,17 +63,15 @@ static const fr_op share_op = {
                   {"share", FR_BACKWARD, "share_backward", share_backward, NULL, NULL}},
 };
 
-static const fr_node *own_node(fr_planning *planning, const fr_op *op, fr_tensor *tensor)
+/* A node of one of these, at the place in the graph of the node it serves. */
+static const fr_node *own_node(fr_planning *planning, const fr_op *op, fr_tensor *tensor, int index)
 {
     fr_node *node = fr_plan_memory(planning, sizeof *node);
     if (!node)
         return NULL;
-    *node = (fr_node){.op = op,
-                      .index = -1,
-                      .inputs = 1,
-                      .outputs = op->outputs,
-                      .in = {tensor},
-                      .out = {op->outputs ? tensor : NULL}};
+    *node = (fr_node){.op = op, .index = index, .inputs = 1, .outputs = op->outputs, .in = {tensor}};
+    if (op->outputs)
+        node->out[0] = tensor;
     return node;
 }
 
@@ -238,7 +236,7 @@ static fr_status add_repeated_share(fr_planning *planning, int step_index, int i
 {
     fr_tensor *tensor = planning->plan->steps[step_index].node->in[i];
     int own = fr_plan_value(planning, tensor, true);
-    const fr_node *node = own_node(planning, &share_op, tensor);
+    const fr_node *node = own_node(planning, &share_op, tensor, planning->plan->steps[step_index].node->index);
     if (own == FR_NO_VALUE || !node)
         return planning->error->status;
     planning->plan->values[own].base = FR_BASE_ARENA;
@@ -290,7 +288,7 @@ static fr_status write_seed(fr_planning *planning)
     if (!planning->wanted[loss->id])
         return fr_error_set(planning->error, FR_BAD_USAGE, "loss", NULL,
                             "the loss does not depend on any parameter");
-    const fr_node *node = own_node(planning, &seed_op, loss);
+    const fr_node *node = own_node(planning, &seed_op, loss, loss->producer->index);
     int index = planning->plan->step_count;
     if (!node || !fr_plan_step(planning, node, FR_BACKWARD))
         return planning->error->status;

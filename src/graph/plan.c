@@ -434,7 +434,9 @@ fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_opt
     if (!plan)
         return fr_error_memory(error, sizeof *plan, "a plan");
     fr_arena_init(&plan->memory, 256 << 10);
-    plan->graph = graph;
+    plan->parameters = graph->parameters;
+    plan->parameter_count = graph->parameter_count;
+    plan->flat_elements = graph->flat_elements;
     plan->extent = options->extent;
     plan->numerics = options->numerics;
     plan->residual_bf16 = options->residual_bf16;

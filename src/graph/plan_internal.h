@@ -62,7 +62,9 @@ typedef struct fr_shared_constants {
 
 struct fr_plan {
     fr_arena memory; /* owns everything below */
-    const fr_graph *graph;
+    const fr_parameter_info *parameters; /* as they were: the graph may grow later */
+    int parameter_count;
+    int64_t flat_elements;
     fr_extent extent;
     fr_numerics numerics;
     bool residual_bf16, train;

@@ -63,7 +63,7 @@ static fr_status start(running *run, const fr_plan *plan, const fr_run_args *arg
     if (plan->arena_bytes && (!args->arena || (uintptr_t)args->arena % 64))
         return fr_error_set(error, FR_BAD_USAGE, "arena", NULL, "a run needs %zu bytes aligned to 64",
                             plan->arena_bytes);
-    if (!args->parameters && plan->graph->parameter_count)
+    if (!args->parameters && plan->parameter_count)
         return fr_error_set(error, FR_BAD_USAGE, "parameters", NULL, "a run needs the parameters");
     if (!args->gradients && plan->train)
         return fr_error_set(error, FR_BAD_USAGE, "gradients", NULL,
@@ -78,17 +78,16 @@ static fr_status start(running *run, const fr_plan *plan, const fr_run_args *arg
 static void clear_gradients(const running *run)
 {
     const fr_plan *plan = run->plan;
-    const fr_graph *graph = plan->graph;
     size_t item = plan->numerics == FR_NUMERICS_F64 ? sizeof(double) : sizeof(float);
     char *gradients = run->args->gradients;
     for (int p = 0; p < plan->unreached_count; p++) {
         const fr_parameter_info *info = plan->unreached[p];
         memset(gradients + (size_t)info->offset * item, 0, (size_t)(info->rows * info->columns) * item);
     }
-    for (int p = 0; p < graph->parameter_count; p++) {
-        const fr_parameter_info *info = &graph->parameters[p];
+    for (int p = 0; p < plan->parameter_count; p++) {
+        const fr_parameter_info *info = &plan->parameters[p];
         int64_t end = info->offset + info->rows * info->columns;
-        int64_t next = p + 1 < graph->parameter_count ? info[1].offset : graph->flat_elements;
+        int64_t next = p + 1 < plan->parameter_count ? info[1].offset : plan->flat_elements;
         memset(gradients + (size_t)end * item, 0, (size_t)(next - end) * item);
     }
 }

@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+enum { STRIP = 16 };
+
 fr_status fr_head_expect(const fr_node *node, fr_error *error)
 {
     const fr_head_options *options = node->attributes;
@@ -54,23 +56,30 @@ double fr_head_flops_full(const fr_node *node, fr_extent extent, fr_pass pass)
 static size_t head_logits_scratch(const fr_call *call)
 {
     const fr_head_options *options = call->node->attributes;
-    return (size_t)(3 * call->node->in[1]->columns + 2 * options->vocab) * sizeof(double);
+    int64_t columns = call->node->in[1]->columns;
+    return (size_t)((STRIP + 2) * columns + STRIP * options->vocab) * sizeof(double);
 }
 
+static double cap_logit(double logit, double cap)
+{
+    return cap > 0 ? cap * tanh(logit / cap) : logit;
+}
+
+/* In strips of tokens, so that a row of the table is converted once for the whole strip. */
 static void head_logits_forward(const fr_call *call)
 {
     const fr_head_options *options = call->node->attributes;
-    int64_t columns = call->node->in[1]->columns;
-    double *x = call->scratch, *w = x + columns, *logits = w + columns, cap = options->softcap;
-    for (int64_t t = 0; t < call->tokens; t++) {
-        fr_load_input(call, 0, t, x);
-        for (int64_t v = 0; v < options->vocab; v++) {
+    int64_t columns = call->node->in[1]->columns, vocab = options->vocab;
+    double *x = call->scratch, *w = x + STRIP * columns, *logits = w + columns;
+    for (int64_t t = 0; t < call->tokens; t += STRIP) {
+        int64_t count = call->tokens - t < STRIP ? call->tokens - t : STRIP;
+        fr_load_doubles(call->in[0], call->in_dtype[0], t * columns, count * columns, x);
+        for (int64_t v = 0; v < vocab; v++) {
             fr_load_input(call, 1, v, w);
-            logits[v] = fr_dot(x, w, columns);
-            if (cap > 0)
-                logits[v] = cap * tanh(logits[v] / cap);
+            for (int64_t i = 0; i < count; i++)
+                logits[i * vocab + v] = cap_logit(fr_dot(x + i * columns, w, columns), options->softcap);
         }
-        fr_store_output(call, 0, t, logits);
+        fr_store_doubles(call->out[0], call->out_dtype[0], t * vocab, count * vocab, logits, false);
     }
 }
 

@@ -18,10 +18,14 @@ extern const fr_op fr_op_embed, fr_op_embed_positions, fr_op_rms_norm, fr_op_lay
 
 static inline double fr_dot(const double *a, const double *b, int64_t count)
 {
-    double sum = 0;
-    for (int64_t i = 0; i < count; i++)
-        sum += a[i] * b[i];
-    return sum;
+    double sum[4] = {0}; /* four chains of additions keep a processor busy */
+    int64_t i = 0;
+    for (; i + 4 <= count; i += 4)
+        for (int lane = 0; lane < 4; lane++)
+            sum[lane] += a[i + lane] * b[i + lane];
+    for (; i < count; i++)
+        sum[0] += a[i] * b[i];
+    return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 
 static inline void fr_axpy(double *to, double factor, const double *from, int64_t count)
