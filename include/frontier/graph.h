@@ -3,9 +3,9 @@
  * Mental model. Model code declares parameters and applies operators; that builds a graph, once. Every
  * tensor is a matrix: `rows x columns`, where rows is a number or FR_TOKENS, meaning "one row per token",
  * and columns is the width. A head-split activation is still tokens x (heads * head_dim). A plan fixes how
- * many sequences of which length go through (rows x T tokens), in which numerics, and whether gradients are wanted; it
- * extends the graph by autograd, lays out one arena and binds a kernel to every step. Running a plan
- * allocates nothing. One graph has many readers: plans, the cost model, exporters.
+ * many sequences of which length go through (rows x T tokens), in which numerics, and whether gradients are
+ * wanted; it extends the graph by autograd, lays out one arena and binds a kernel to every step. Running a
+ * plan allocates nothing. One graph has many readers: plans, the cost model, exporters.
  *
  *     fr_graph *g = fr_graph_create(&error);
  *     fr_tensor *ids = fr_input_ids(g, "tokens"), *targets = fr_input_ids(g, "targets");
@@ -78,7 +78,8 @@ fr_init fr_init_normal(double deviation);
 fr_init fr_init_uniform(double low, double high);
 
 /* A trained matrix. `group` names the optimizer group ("matrix", "embedding", "head", "scalar", ...). */
-fr_tensor *fr_parameter(fr_graph *graph, const char *name, int64_t rows, int64_t columns, fr_init init, const char *group);
+fr_tensor *fr_parameter(fr_graph *graph, const char *name, int64_t rows, int64_t columns, fr_init init,
+                        const char *group);
 /* Gives a tensor a name that outputs, traces and messages use. Returns it. */
 fr_tensor *fr_name(fr_graph *graph, fr_tensor *tensor, const char *name);
 
@@ -91,7 +92,7 @@ typedef struct fr_norm_options {
 typedef struct fr_rotary_options {
     int heads;         /* columns = heads * head_dim, head_dim even */
     double base;       /* e.g. 100000 */
-    bool interleaved;  /* pairs (2m, 2m+1) rotated by +angle as Llama; false: (m, m + d/2) by -angle as nanochat */
+    bool interleaved;  /* pairs (2m, 2m+1) by +angle as Llama; false: (m, m + d/2) by -angle as nanochat */
     bool norm;         /* afterwards y = gain * rms(y) per head (QK norm; norm AFTER rotation) */
     double eps, gain;  /* eps 0 = default; gain 0 = 1 */
 } fr_rotary_options;
@@ -114,34 +115,42 @@ typedef struct fr_value_gate_options {
 /* node->attributes of the built-in operators is the options struct above with every default filled in
  * (eps, gain, scale, weight); operators without options have NULL. */
 
-fr_tensor *fr_embed(fr_graph *g, fr_tensor *table, fr_tensor *ids);           /* tokens x C, stream */
-fr_tensor *fr_embed_positions(fr_graph *g, fr_tensor *x, fr_tensor *table);   /* x + table[position], stream */
+/* Unless it says otherwise an operator makes an activation from tokens x columns inputs. */
+/* Row ids[t] of the table: tokens x C, stream. */
+fr_tensor *fr_embed(fr_graph *g, fr_tensor *table, fr_tensor *ids);
+/* x + table[position], position = index within the row; stream. Rows longer than the table are refused. */
+fr_tensor *fr_embed_positions(fr_graph *g, fr_tensor *x, fr_tensor *table);
 fr_tensor *fr_rms_norm(fr_graph *g, fr_tensor *x, fr_norm_options options);
 fr_tensor *fr_layer_norm(fr_graph *g, fr_tensor *x, fr_norm_options options);
-fr_tensor *fr_linear(fr_graph *g, fr_tensor *x, fr_tensor *weight);           /* x W^T; weight out x in; activation */
-/* Position = index within the row. Constants: per position head_dim/2 float cosines, then head_dim/2 sines. */
+/* x W^T; the weight is out x in. */
+fr_tensor *fr_linear(fr_graph *g, fr_tensor *x, fr_tensor *weight);
+/* Position = index within the row. Constants: per position head_dim/2 float cosines, then as many sines. */
 fr_tensor *fr_rotary(fr_graph *g, fr_tensor *x, fr_rotary_options options);
 /* Causal softmax attention within each row. Output 1: log-sum-exp of the scaled scores, tokens x heads. */
 fr_tensor *fr_attention(fr_graph *g, fr_tensor *q, fr_tensor *k, fr_tensor *v, fr_attention_options options);
 fr_tensor *fr_relu_squared(fr_graph *g, fr_tensor *x);
-fr_tensor *fr_gelu(fr_graph *g, fr_tensor *x);                                /* tanh form */
-fr_tensor *fr_swiglu(fr_graph *g, fr_tensor *gate, fr_tensor *up);            /* silu(gate) * up */
-fr_tensor *fr_add(fr_graph *g, fr_tensor *x, fr_tensor *y);                   /* stream */
-fr_tensor *fr_blend(fr_graph *g, fr_tensor *a, fr_tensor *x, fr_tensor *b, fr_tensor *y); /* a x + b y, a and b 1 x 1; stream */
-fr_tensor *fr_add_scaled(fr_graph *g, fr_tensor *x, double sign, fr_tensor *scale, fr_tensor *y); /* x + sign * scale * y; stream */
-/* x_t + lambda sigmoid(<gate, x_t[0:gate.columns]>) x_{t-1}; the first position of a row is unchanged. */
+fr_tensor *fr_gelu(fr_graph *g, fr_tensor *x); /* tanh form */
+fr_tensor *fr_swiglu(fr_graph *g, fr_tensor *gate, fr_tensor *up); /* silu(gate) * up */
+fr_tensor *fr_add(fr_graph *g, fr_tensor *x, fr_tensor *y); /* stream */
+/* a x + b y, a and b 1 x 1; stream. */
+fr_tensor *fr_blend(fr_graph *g, fr_tensor *a, fr_tensor *x, fr_tensor *b, fr_tensor *y);
+/* x + sign * scale * y, scale 1 x 1; stream. */
+fr_tensor *fr_add_scaled(fr_graph *g, fr_tensor *x, double sign, fr_tensor *scale, fr_tensor *y);
+/* x_t + lambda sigmoid(<gate, x_t[0:gate.columns]>) x_{t-1}; stream.
+ * The first position of a row is unchanged. */
 fr_tensor *fr_smear(fr_graph *g, fr_tensor *x, fr_tensor *gate, fr_tensor *lambda);
 /* v + range * sigmoid(gate h[0:gate.columns]) * e per kv head; gate is kv_heads x channels. */
-fr_tensor *fr_value_gate(fr_graph *g, fr_tensor *v, fr_tensor *e, fr_tensor *h, fr_tensor *gate, double range);
+fr_tensor *fr_value_gate(fr_graph *g, fr_tensor *v, fr_tensor *e, fr_tensor *h, fr_tensor *gate,
+                         double range);
 /* Logits of x (tokens x C) against head (V' x C): tokens x vocab, fp32. The output is named "logits". */
 fr_tensor *fr_head_logits(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_head_options options);
-/* Cross-entropy. Returns nats per token (tokens x 1, 0 where target is -1), named "nats"; a second output named
- * "loss" is 1 x 1: weight * loss_scale * sum of nats, where loss_scale is the run-time scalar of that name
- * (declared here; 1 when a run does not bind it). A second head loss in a graph names its outputs "nats:2" and
- * "loss:2"; a training plan trains the sum of all of them.
- * In a training plan the forward pass also makes the gradients of x and head, chunk by chunk, so the logits
- * exist once and never whole. */
-fr_tensor *fr_head_loss(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_tensor *targets, fr_head_options options);
+/* Cross-entropy. Returns nats per token (tokens x 1, 0 where target is -1), named "nats"; a second output
+ * named "loss" is 1 x 1: weight * loss_scale * sum of nats, where loss_scale is the run-time scalar of that
+ * name (declared here; 1 when a run does not bind it). A second head loss in a graph names its outputs
+ * "nats:2" and "loss:2"; a training plan trains the sum of all of them. In a training plan the forward pass
+ * also makes the gradients of x and head, chunk by chunk, so the logits exist once and never whole. */
+fr_tensor *fr_head_loss(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_tensor *targets,
+                        fr_head_options options);
 
 /* ---- reading a graph ------------------------------------------------------------------------------ */
 
@@ -166,14 +175,15 @@ void fr_graph_initialize(const fr_graph *graph, uint64_t seed, fr_pool *pool, fl
 /* ---- operators ------------------------------------------------------------------------------------ */
 
 typedef enum fr_pass { FR_FORWARD, FR_BACKWARD } fr_pass;
-/* The batch a plan is for: `rows` sequences of T tokens; N = rows * T. Row r occupies tokens r*T .. r*T+T-1. */
+/* The batch a plan is for: `rows` sequences of T tokens, N = rows * T. Row r is tokens r*T .. r*T+T-1. */
 typedef struct fr_extent {
     int64_t rows, T;
 } fr_extent;
 
 /* What a kernel sees. Forward: in, out. Backward: in and out as saved, grad_out (NULL: zero), grad_in (NULL:
- * not wanted) with accumulate[i]: add to it, else overwrite it. No two grad_in are the same memory. Matrices are dense row-major; dtype of each is in
- * in_dtype / out_dtype; a gradient has the dtype of its tensor, except a parameter's: fp32 (double in F64). */
+ * not wanted) with accumulate[i]: add to it, else overwrite it. No two grad_in are the same memory. Matrices
+ * are dense row-major; the dtype of each is in in_dtype / out_dtype; a gradient has the dtype of its tensor
+ * (a parameter's: fp32, double in F64). */
 typedef struct fr_call {
     const fr_node *node;
     fr_extent extent;
@@ -186,7 +196,7 @@ typedef struct fr_call {
     fr_dtype in_dtype[FR_MAX_INPUTS], out_dtype[FR_MAX_OUTPUTS];
     const void *prepared[FR_MAX_INPUTS]; /* cast or packed copy of a parameter, see cpu.h; NULL: use in[] */
     const void *constants;               /* what the operator's fill_constants made for this plan, or NULL */
-    void *scratch;                       /* as many bytes as the kernel's `scratch` asked for, 64-byte aligned */
+    void *scratch;                       /* the bytes the kernel's `scratch` asked for, 64-byte aligned */
     fr_pool *pool;                       /* threads to split one operator over; NULL: this thread alone */
 } fr_call;
 
@@ -231,8 +241,10 @@ typedef struct fr_op {
     /* Per-plan constants: their size and key, and how to fill them from the key. NULL: none. */
     void (*constants)(const fr_node *node, fr_extent extent, fr_constants *want);
     void (*fill_constants)(const fr_constants *want, void *data);
-    double (*flops)(const fr_node *node, fr_extent extent, fr_pass pass); /* causal work actually needed; NULL = 0 */
-    double (*flops_full)(const fr_node *node, fr_extent extent, fr_pass pass); /* convention of baseline.md 1.6; NULL = flops */
+    /* Work actually needed (attention: causal pairs); NULL = 0. */
+    double (*flops)(const fr_node *node, fr_extent extent, fr_pass pass);
+    /* By the convention 6 M + 12 H d min(w, T) per trained token: causality not discounted; NULL = flops. */
+    double (*flops_full)(const fr_node *node, fr_extent extent, fr_pass pass);
     /* Reference kernels, plain C, every float dtype, arithmetic in double. */
     fr_kernel reference[2]; /* [FR_FORWARD], [FR_BACKWARD] */
 } fr_op;
@@ -246,7 +258,8 @@ struct fr_node {
     const void *attributes;       /* the operator's options struct, in the graph's arena */
 };
 /* Applies an operator; attributes are copied. Returns output 0 (others through producer->out[]). */
-fr_tensor *fr_apply(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count, const void *attributes, size_t attribute_bytes);
+fr_tensor *fr_apply(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, int count,
+                    const void *attributes, size_t attribute_bytes);
 const fr_op *const *fr_ops(int *count); /* the built-in operators */
 
 /* For `infer`: input i must be rows x columns (an empty expectation: 0); the error names both shapes. */
@@ -256,7 +269,8 @@ void fr_node_output(fr_node *node, int output, fr_kind kind, int64_t rows, int64
 
 /* Row access for reference kernels and tests: any float dtype to and from double. */
 void fr_load_doubles(const void *data, fr_dtype dtype, int64_t start, int64_t count, double *out);
-void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, const double *values, bool accumulate);
+void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, const double *values,
+                      bool accumulate);
 float fr_bf16_to_f32(uint16_t value);
 uint16_t fr_f32_to_bf16(float value); /* round to nearest even; NaN stays NaN */
 
@@ -274,18 +288,23 @@ typedef struct fr_plan_options {
     fr_numerics numerics;
     bool residual_bf16;              /* stream in bf16 too */
     bool train;                      /* gradients of every parameter from "loss" */
-    const char *const *outputs;      /* names of tensors to keep: "nats", "logits", "loss"; others are pruned */
+    const char *const *outputs;      /* tensors to keep ("nats", "logits"); what they do not need is pruned */
     int output_count;
     const fr_kernel_table *kernels;  /* NULL: reference */
 } fr_plan_options;
 /* The graph must outlive the plan. Fails early with the bytes needed when sizes overflow. */
-fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_options *options, fr_error *error);
+fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_options *options,
+                         fr_error *error);
 void fr_plan_free(fr_plan *plan);
-size_t fr_plan_arena_bytes(const fr_plan *plan);  /* 64-byte aligned memory the caller gives to run; plans may share one */
-double fr_plan_flops(const fr_plan *plan, bool full); /* of one run; `full`: baseline.md 1.6 convention, 6M + 12Hdw */
+/* 64-byte aligned memory the caller gives to run; plans may share one. */
+size_t fr_plan_arena_bytes(const fr_plan *plan);
+/* Of one run; `full`: by the convention 6 M + 12 H d w, see fr_op. */
+double fr_plan_flops(const fr_plan *plan, bool full);
 fr_extent fr_plan_extent(const fr_plan *plan);
-/* Visits (operator, pass, kernel name) of every step, in order. */
-void fr_plan_visit(const fr_plan *plan, void (*visit)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel), void *context);
+/* Visits (operator, pass, kernel) of every step, in order. Autograd has two operators of its own: "seed"
+ * starts a backward pass, "share" adds the gradient of a tensor that one node reads twice. */
+typedef void (*fr_plan_visitor)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel);
+void fr_plan_visit(const fr_plan *plan, fr_plan_visitor visit, void *context);
 
 typedef struct fr_binding { const char *name; const void *data; } fr_binding;
 typedef struct fr_run_args {
@@ -294,18 +313,20 @@ typedef struct fr_run_args {
     const void *const *prepared;       /* per parameter index: cast or packed copies (cpu.h); NULL: none */
     void *gradients;                   /* flat, same layout; NULL unless training */
     bool accumulate_gradients;         /* add to gradients; false overwrites every parameter gradient */
-    const fr_binding *inputs;          /* "tokens", "targets" (int32 N), "loss_scale" (float; double in F64) ... */
+    const fr_binding *inputs;          /* "tokens", "targets" (int32), "loss_scale" (float or double) ... */
     int input_count;
     fr_pool *pool;                     /* split operators over these threads; NULL: this thread alone */
-    void (*timed)(void *context, const fr_node *node, fr_pass pass, int64_t ns); /* profiler hook; NULL: off */
+    /* Profiler hook, called after every step; NULL: off. */
+    void (*timed)(void *context, const fr_node *node, fr_pass pass, int64_t ns);
     void *timed_context;
 } fr_run_args;
 /* Thread-safe on one plan with different arenas. Splitting over a pool never changes a bit of the result. */
 fr_status fr_plan_run(const fr_plan *plan, const fr_run_args *args, fr_error *error);
 /* Where an output requested at creation lies after a run (valid until the arena is reused). */
 const void *fr_plan_output(const fr_plan *plan, const void *arena, const char *name, fr_dtype *dtype);
-/* Names the first tensor that holds NaN or Inf, re-running the plan step by step; NULL if none. The name lives
- * as long as the plan. Arena and gradients are overwritten. */
-fr_status fr_plan_find_nonfinite(const fr_plan *plan, const fr_run_args *args, const char **tensor, fr_error *error);
+/* Names the first tensor that holds NaN or Inf, re-running the plan step by step; NULL if none. The name
+ * lives as long as the plan. Arena and gradients are overwritten. */
+fr_status fr_plan_find_nonfinite(const fr_plan *plan, const fr_run_args *args, const char **tensor,
+                                 fr_error *error);
 
 #endif

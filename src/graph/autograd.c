@@ -236,7 +236,8 @@ static fr_status add_repeated_share(fr_planning *planning, int step_index, int i
 {
     fr_tensor *tensor = planning->plan->steps[step_index].node->in[i];
     int own = fr_plan_value(planning, tensor, true);
-    const fr_node *node = own_node(planning, &share_op, tensor, planning->plan->steps[step_index].node->index);
+    const fr_node *node =
+        own_node(planning, &share_op, tensor, planning->plan->steps[step_index].node->index);
     if (own == FR_NO_VALUE || !node)
         return planning->error->status;
     planning->plan->values[own].base = FR_BASE_ARENA;

@@ -478,9 +478,7 @@ fr_extent fr_plan_extent(const fr_plan *plan)
     return plan->extent;
 }
 
-void fr_plan_visit(const fr_plan *plan,
-                   void (*visit)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel),
-                   void *context)
+void fr_plan_visit(const fr_plan *plan, fr_plan_visitor visit, void *context)
 {
     for (int s = 0; s < plan->step_count; s++)
         visit(context, plan->steps[s].node, plan->steps[s].pass, plan->steps[s].kernel);

@@ -61,7 +61,7 @@ typedef struct fr_shared_constants {
 } fr_shared_constants;
 
 struct fr_plan {
-    fr_arena memory; /* owns everything below */
+    fr_arena memory;                     /* owns everything below */
     const fr_parameter_info *parameters; /* as they were: the graph may grow later */
     int parameter_count;
     int64_t flat_elements;

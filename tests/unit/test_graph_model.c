@@ -209,7 +209,7 @@ TEST(a_missing_loss_scale_is_one)
     fr_graph_free(g);
 }
 
-/* The figures of baseline.md 1.6 and 10: parameters, and FLOPs per token with and without the causal half. */
+/* Published figures of the kit: parameters and FLOPs per token, with and without the causal half. */
 TEST(the_baseline_has_its_published_size)
 {
     fr_error error = {0};
