@@ -135,6 +135,8 @@ const fr_graph *fr_session_graph(const fr_session *session);
 float *fr_session_parameters(fr_session *session);
 float *fr_session_gradient_vector(fr_session *session);  /* after fr_session_gradients: mean over the step's targets */
 const fr_step_scalars *fr_session_scalars(const fr_session *session);
+/* Value of a run-time scalar of one's own model (fr_input_scalar) from the next fr_session_gradients on. */
+fr_status fr_session_set_scalar(fr_session *session, const char *name, double value, fr_error *error);
 fr_pool *fr_session_pool(fr_session *session);
 double fr_session_loss(const fr_session *session);       /* nats per target of the last step */
 int64_t fr_session_step(const fr_session *session);      /* steps done */
