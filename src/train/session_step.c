@@ -347,7 +347,9 @@ static bool is_due(const fr_session *session, int64_t every)
 static void save_if_due(fr_session *session)
 {
     fr_error trouble = {0};
-    if (!is_due(session, session->options.recipe.clock.checkpoint_every) || fr_session_save(session, &trouble) == FR_OK)
+    if (!is_due(session, session->options.recipe.clock.checkpoint_every))
+        return;
+    if (fr_session_save(session, &trouble) == FR_OK && fr_run_record_write(session, "running", &trouble) == FR_OK)
         return;
     session->failed_saves++;
     fr_progress_message(session->options.progress, "checkpoint of step %lld failed: %s: %s", (long long)session->totals.step,

@@ -22,6 +22,8 @@ fr_status fr_session_finish(fr_session *session, fr_error *error)
 {
     if (session->state == FR_SESSION_FAILED)
         return finish_failed(session, error);
+    if (session->state == FR_SESSION_UPDATED) /* the weights have moved: the step counts */
+        FR_TRY(fr_session_end_step(session, error));
     bool over = session->state == FR_SESSION_OVER, asked = session->state == FR_SESSION_STOPPED;
     if (!over && !asked && session->state != FR_SESSION_READY) /* left in the middle of a step */
         fr_clock_drop_step(session->clock, session->totals.step);
