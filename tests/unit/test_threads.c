@@ -83,14 +83,18 @@ static void add_plain(void *context, int64_t index, int thread)
 
 TEST(loops_are_ordered_memory)
 {
-    fr_pool *pool;
-    CHECK_OK(fr_pool_create(&pool, 3, &error));
-    int64_t sums[8] = {0};
-    for (int round = 0; round < 5000; round++)
-        fr_pool_for(pool, 1 + round % 8, add_plain, sums);
-    for (int i = 0; i < 8; i++)
-        CHECK_INT(sums[i], i * (5000 / 8) * (8 - i));
-    fr_pool_free(pool);
+    /* 2: awake workers looking for work while the next, longer loop is published; 3: sleepers as well */
+    for (int threads = 2; threads <= 3; threads++) {
+        enum { ROUNDS = 40000 };
+        fr_pool *pool;
+        CHECK_OK(fr_pool_create(&pool, threads, &error));
+        int64_t sums[8] = {0};
+        for (int round = 0; round < ROUNDS; round++)
+            fr_pool_for(pool, 1 + round % 8, add_plain, sums);
+        for (int i = 0; i < 8; i++)
+            CHECK_INT(sums[i], i * (ROUNDS / 8) * (8 - i));
+        fr_pool_free(pool);
+    }
 }
 
 static void sleep_some(void *context, int64_t index, int thread)
