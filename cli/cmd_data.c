@@ -18,8 +18,8 @@ static const cli_option import_options[] = {
     {"tokenizer", CLI_PATH, "FILE", NULL, "use this tokenizer.json instead of training one", false, false},
     {"valid-fraction", CLI_REAL, "F", NULL, "share of documents for validation (default 0.05, at most 10 MB of text)", false, false},
     {"valid", CLI_PATH, "PATH", NULL, "validation text; its copies leave the training text", true, false},
-    {"split", CLI_CHOICE, "file|blank-lines|lines|bytes", "file", "what a document of a .txt file is", false, false},
-    {"split-bytes", CLI_SIZE, "SIZE", "16KiB", "block size for --split bytes", false, false},
+    {"split", CLI_CHOICE, "auto|file|blank-lines|lines|bytes", "auto", "what a document of a .txt file is", false, false},
+    {"split-bytes", CLI_SIZE, "SIZE", NULL, "piece size for bytes (default 16KiB); least block size for blank-lines (default 0)", false, false},
     {"text-field", CLI_TEXT, "KEY", "text", "the .jsonl key that holds the text", false, false},
     {"licence", CLI_TEXT, "TEXT", NULL, "recorded in corpus.json", false, false},
     {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
@@ -28,12 +28,12 @@ static const cli_option import_options[] = {
 
 static fr_split_kind split_kind(const char *text)
 {
-    static const char *const names[] = {"file", "blank-lines", "lines", "bytes"};
-    static const fr_split_kind kinds[] = {FR_SPLIT_FILE, FR_SPLIT_BLANK_LINES, FR_SPLIT_LINES, FR_SPLIT_BYTES};
+    static const char *const names[] = {"auto", "file", "blank-lines", "lines", "bytes"};
+    static const fr_split_kind kinds[] = {FR_SPLIT_AUTO, FR_SPLIT_FILE, FR_SPLIT_BLANK_LINES, FR_SPLIT_LINES, FR_SPLIT_BYTES};
     for (int i = 0; i < COUNT(names); i++)
         if (strcmp(text, names[i]) == 0)
             return kinds[i];
-    return FR_SPLIT_FILE;
+    return FR_SPLIT_AUTO;
 }
 
 static void print_notes(const cli_run *run, const fr_import_summary *summary)
@@ -92,7 +92,7 @@ static fr_status run_import(cli_run *run, fr_error *error)
         .out_folder = cli_text(run, "out"), .paths = run->arguments, .path_count = run->argument_count,
         .vocab = (int32_t)cli_int(run, "vocab", 8192), .tokenizer_path = cli_text(run, "tokenizer"),
         .valid_fraction = cli_real(run, "valid-fraction", 0), .split = split_kind(cli_text(run, "split")),
-        .split_bytes = cli_bytes(run, "split-bytes", 0), .text_field = cli_text(run, "text-field"),
+        .split_bytes = cli_bytes(run, "split-bytes", strcmp(cli_text(run, "split"), "bytes") == 0 ? 16384 : 0), .text_field = cli_text(run, "text-field"),
         .licence = cli_text(run, "licence"), .overwrite = cli_flag(run, "force"), .progress = &run->progress,
     };
     options.valid_path_count = cli_texts(run, "valid", &valid);
@@ -120,7 +120,8 @@ const cli_command cmd_data_import = {
     .options = import_options, .option_count = COUNT(import_options),
     .details = "Takes .txt and .jsonl files, either compressed with gzip or zstd, and folders of them. Documents equal\n"
                "after case and space folding are dropped within and across the split; whatever was not taken as it\n"
-               "stood is counted and named. Text is never changed: invalid UTF-8 is kept byte for byte.",
+               "stood is counted and named. Text is kept byte for byte, invalid UTF-8 too; only a byte-order mark is removed.\n"
+               "--split auto: 20 or more .txt files are a document each; fewer are cut at blank lines into blocks of 4 kB.",
     .examples = "  frontier data import --out data/mine notes.txt\n"
                 "  frontier data import --out data/web --vocab 8192 crawl/ --valid held-out.jsonl.zst",
     .run = run_import, .schema = "data-import",
