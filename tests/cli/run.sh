@@ -6,7 +6,7 @@
 set -u
 TOP=$(cd "$(dirname "$0")/../.." && pwd)
 export TOP FRONTIER_SHARED=${FRONTIER_SHARED:-$( [ -d "$TOP/../shared/data" ] && cd "$TOP/../shared" && pwd )}
-export PATH="$TOP/${BUILD:-build}:$PATH" LC_ALL=C TERM=dumb
+export PATH="$TOP/${BUILD:-build}:$TOP/${BUILD:-build}/tests/cli:$PATH" LC_ALL=C TERM=dumb
 passed=0 failed=0 skipped=0
 filter() {
     sed -E -e "s#$TOP#TOP#g" -e "s#$scratch#SCRATCH#g" -e 's/[0-9]+(\.[0-9]+)? (s|ms|m [0-9]+ s)\b/TIME/g' \
