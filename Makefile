@@ -49,11 +49,11 @@ $(BUILD)/%.o: %.c
 
 $(BUILD)/libfrontier.a: $(LIB_OBJECTS)
 	@rm -f $@
-	ar rcs $@ $^
+	ar qcs $@ $^
 
 $(BUILD)/libfrontier-cli.a: $(CLI_OBJECTS)
 	@rm -f $@
-	ar rcs $@ $^
+	ar qcs $@ $^
 
 $(BUILD)/frontier: $(CLI_OBJECTS) $(BUILD)/libfrontier.a
 	$(CC) $(CFLAGS_ALL) -rdynamic $(CLI_OBJECTS) $(BUILD)/libfrontier.a $(LIBS) -o $@
@@ -73,7 +73,7 @@ examples: $(EXAMPLES)
 benches: $(BENCHES)
 
 .PHONY: all unit examples benches clean help deps deps-all check check-all demo install uninstall fuzz bench-peers format-check
-.SECONDARY:
+.PRECIOUS: $(BUILD)/%.o
 
 # ---- tests -------------------------------------------------------------------------------------------------
 
