@@ -4,23 +4,20 @@
  * model by name and shape and still mean another function, so such a run is refused here and scored through its
  * program.
  */
+#include "base/json.h"
 #include "model/scorer.h"
 
-#include <jansson.h>
 #include <string.h>
 
 static fr_status refuse_programs(const char *run_folder, fr_error *error)
 {
     char path[1024];
+    json_t *run;
     fr_path_join(path, sizeof path, run_folder, "run.json");
     if (!fr_path_exists(path))
         return FR_OK;
-    json_error_t reason;
-    json_t *run = json_load_file(path, 0, &reason);
-    if (!run)
-        return fr_error_set(error, FR_BAD_DATA, path, "the run may be damaged; train it again or use a copy", "no valid JSON: %.150s", reason.text);
-    const char *program = json_string_value(json_object_get(run, "program_sha256"));
-    bool own = program && *program;
+    FR_TRY(fr_json_read(&run, path, error));
+    bool own = fr_json_has(json_object_get(run, "hashes"), "program");
     json_decref(run);
     if (own)
         return fr_error_set(error, FR_BAD_USAGE, run_folder, "score it through the program that made it",
@@ -42,13 +39,16 @@ static fr_status choose_numerics(fr_scorer *scorer, const char *wanted, fr_error
     return FR_OK;
 }
 
-static fr_status load_weights(fr_scorer *scorer, fr_error *error)
+static fr_status load_weights(fr_scorer *scorer, const fr_scorer_options *options, fr_error *error)
 {
     char path[1024];
     scorer->own_graph = fr_graph_create(error);
     if (!scorer->own_graph)
         return FR_BAD_ENVIRONMENT;
-    FR_TRY(fr_model_build(scorer->own_graph, &scorer->recipe, fr_tokenizer_vocab(scorer->tokenizer), error));
+    int64_t vocab = fr_tokenizer_vocab(scorer->tokenizer);
+    FR_TRY(options->model ? options->model(scorer->own_graph, &scorer->recipe, vocab, error)
+                          : fr_model_build(scorer->own_graph, &scorer->recipe, vocab, error));
+    FR_TRY(fr_graph_check(scorer->own_graph, error));
     size_t bytes = (size_t)fr_graph_flat_elements(scorer->own_graph) * sizeof(float);
     scorer->own_parameters = fr_allocate(bytes);
     if (!scorer->own_parameters)
@@ -63,14 +63,15 @@ static fr_status load_weights(fr_scorer *scorer, fr_error *error)
 static fr_status load(fr_scorer *scorer, const fr_scorer_options *options, fr_error *error)
 {
     char path[1024];
-    FR_TRY(refuse_programs(scorer->run, error));
+    if (!options->model)
+        FR_TRY(refuse_programs(scorer->run, error));
     fr_path_join(path, sizeof path, scorer->run, "recipe.toml");
     FR_TRY(fr_recipe_load(&scorer->recipe, path, error));
     fr_path_join(path, sizeof path, scorer->run, "tokenizer.json");
     FR_TRY(fr_tokenizer_load(&scorer->tokenizer, path, error));
-    FR_TRY(load_weights(scorer, error));
-    FR_TRY(choose_numerics(scorer, options ? options->numerics : NULL, error));
-    FR_TRY(fr_pool_create(&scorer->own_pool, options ? options->threads : 0, error));
+    FR_TRY(load_weights(scorer, options, error));
+    FR_TRY(choose_numerics(scorer, options->numerics, error));
+    FR_TRY(fr_pool_create(&scorer->own_pool, options->threads, error));
     scorer->pool = scorer->own_pool;
     return FR_OK;
 }
@@ -86,7 +87,8 @@ fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_score
     if (!scorer)
         return fr_error_memory(error, sizeof *scorer, "a scorer");
     snprintf(scorer->run, sizeof scorer->run, "%s", run_folder);
-    fr_status status = load(scorer, options, error);
+    static const fr_scorer_options plain = {0};
+    fr_status status = load(scorer, options ? options : &plain, error);
     if (status == FR_OK)
         return fr_scorer_begin(out, scorer, error);
     fr_scorer_free(scorer);
