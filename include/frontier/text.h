@@ -29,7 +29,7 @@ typedef enum fr_byte_lengths {
     FR_LENGTHS_DECODED /* older convention: decoded to a string with U+FFFD, then UTF-8 again; specials 0 */
 } fr_byte_lengths;
 
-/* Split patterns as texts: ours, GPT-2's (r50k), GPT-4's (cl100k). Other Perl-compatible ones are legal too. */
+/* Split patterns as texts: ours, GPT-2's (r50k), GPT-4's (cl100k). Any Perl-compatible one is legal. */
 extern const char fr_pattern_builtin[], fr_pattern_gpt2[], fr_pattern_cl100k[];
 
 /* Reads a Hugging Face tokenizer.json (byte-level BPE). Hostile input gives FR_BAD_DATA, never a crash. */

@@ -333,6 +333,49 @@ TEST(small_texts_give_small_vocabularies)
     CHECK_INT(fr_tokenizer_trainer_create(&trainer, &options, &error), FR_BAD_USAGE);
 }
 
+static bool stop_at_once(void *context)
+{
+    (*(int *)context)++;
+    return true;
+}
+
+TEST(training_stops_when_asked)
+{
+    int asked = 0;
+    fr_error error = {0};
+    fr_progress progress = {.stop = stop_at_once, .context = &asked};
+    fr_tokenizer_options options = {.vocab = 300, .progress = &progress};
+    fr_tokenizer_trainer *trainer = NULL;
+    fr_tokenizer *t = NULL;
+    CHECK_OK(fr_tokenizer_trainer_create(&trainer, &options, &error));
+    CHECK_OK(fr_tokenizer_trainer_feed(trainer, "abcabcabc", 9, &error));
+    CHECK_INT(fr_tokenizer_trainer_finish(trainer, &t, &error), FR_STOPPED);
+    CHECK(asked > 0 && t == NULL);
+    fr_tokenizer_trainer_free(trainer);
+}
+
+TEST(the_hash_names_pattern_and_merges)
+{
+    static const struct {
+        const char *text, *pattern;
+    } cases[] = {{"ab ab ab", NULL}, {"ab ab ab", "[a-z]+| "}, {"ba ba ba", NULL}};
+    char hashes[3][65];
+    for (int i = 0; i < 3; i++) {
+        fr_error error = {0};
+        fr_tokenizer_options options = {.vocab = 266, .pattern = cases[i].pattern};
+        fr_tokenizer_trainer *trainer = NULL;
+        fr_tokenizer *t = NULL;
+        CHECK_OK(fr_tokenizer_trainer_create(&trainer, &options, &error));
+        CHECK_OK(fr_tokenizer_trainer_feed(trainer, cases[i].text, strlen(cases[i].text), &error));
+        CHECK_OK(fr_tokenizer_trainer_finish(trainer, &t, &error));
+        fr_tokenizer_hash(t, hashes[i]);
+        fr_tokenizer_free(t);
+        fr_tokenizer_trainer_free(trainer);
+    }
+    CHECK(strcmp(hashes[0], hashes[1]) != 0);
+    CHECK(strcmp(hashes[0], hashes[2]) != 0);
+}
+
 TEST(documents_are_cropped_by_characters)
 {
     fr_error error = {0};
