@@ -1,11 +1,11 @@
 """ngram.py: an interpolated Kneser-Ney n-gram model over bytes, the yardstick for "is this corpus a toy?".
 
-    python3 lab/ngram.py TRAIN VALID [--order 5] [--documents SEPARATOR]
+    python3 lab/ngram.py TRAIN VALID [--order 5]
 
 Counts all n-grams of the training file up to `order` bytes (so a byte is predicted from order-1 earlier ones), with one
 absolute discount per order, and prints the validation file's bits per byte. Lower orders use
 continuation counts, as Kneser and Ney (1995) proposed; the lowest backs off to a uniform byte. Only the
-Python standard library is used; 5 MB of training text takes about a minute.
+Python standard library is used; order 5 takes about ten seconds for 5 MB.
 """
 import argparse
 import math

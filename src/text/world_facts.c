@@ -302,7 +302,7 @@ fr_status world_make_facts(world *w, fr_error *error)
     FR_TRY(add_lexicon(w, error));
     FR_TRY(add_tables(w, error));
     FR_TRY(add_numbers(w, "small", 2, 9, error));
-    FR_TRY(add_numbers(w, "day", 1, 30, error));
+    FR_TRY(add_numbers(w, "day", 1, 28, error));
     FR_TRY(add_numbers(w, "number", 10, 99, error));
     FR_TRY(add_numbers(w, "year", 1700, 1899, error));
     FR_TRY(add_numbers(w, "page", 100, 999, error));

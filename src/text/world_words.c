@@ -3,7 +3,7 @@
  * English inflection by rule, with exceptions written into the lexicon where the rule fails:
  *     noun       knife/knives
  *     verb       run/ran/running   (past, then present participle; the third form may be left out)
- *     adjective  only the rule: quiet, quietly, quietness, a quiet
+ *     adjective  patient/patience, else by rule: quiet, quietly, quietness, a quiet
  *     given name Mara:f or Tobin:m, which fixes the pronouns
  * A form that makes no sense for a class simply is not asked for by any template.
  */
@@ -82,7 +82,7 @@ static void add_ness(const char *word, char *out, size_t size)
 
 static void add_article(const char *word, char *out, size_t size)
 {
-    bool vowel = is_vowel(word[0]) && !ends_with(word, "unicorn");
+    bool vowel = is_vowel(word[0]) && strncmp(word, "use", 3) != 0 && strncmp(word, "uni", 3) != 0;
     snprintf(out, size, "%s %s", vowel ? "an" : "a", word);
 }
 
@@ -128,7 +128,7 @@ static bool set_shape(fr_arena *arena, world_shape shape, const char *word, cons
                set_or_inflect(arena, entry, shape, FORM_ING, third, add_ing, word);
     if (shape == SHAPE_ADJECTIVE)
         return set_or_inflect(arena, entry, shape, FORM_LY, NULL, add_ly, word) &&
-               set_or_inflect(arena, entry, shape, FORM_NESS, NULL, add_ness, word) &&
+               set_or_inflect(arena, entry, shape, FORM_NESS, second, add_ness, word) &&
                set_or_inflect(arena, entry, shape, FORM_A, NULL, add_article, word);
     if (shape == SHAPE_GIVEN)
         return set_pronouns(arena, entry, second && strcmp(second, "f") == 0);

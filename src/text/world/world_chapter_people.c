@@ -6,7 +6,7 @@
 #include "text/world/world_chapters.h"
 
 static const world_template templates[] = {
-    {"portrait", 5, "{P:person+full} is {P.trade+a} from {P.home}. {work_fact} {taste_fact} {self_fact} {portrait_end}"},
+    {"portrait", 5, "{P:person+full} is {P.trade+a} from {P.home}. {work_fact} {self_fact} {taste_fact} {self_fact} {portrait_end}"},
     {"portrait", 4, "{P:person+full} lives in {P.home}. {work_fact} {self_fact} {taste_fact} {self_fact} {portrait_end}"},
     {"portrait", 3, "Who is {P:person+full}? {work_fact} {self_fact} {taste_fact} {portrait_end}"},
     {"portrait", 2, "About {P:person+full}\n\n{work_fact} {taste_fact} {self_fact} {taste_fact} {self_fact}\n\n{portrait_end}"},
@@ -92,8 +92,8 @@ static const world_template templates[] = {
      "Question: What is the name of the {X=person}{X.pet.species} of {X+full}?\nAnswer: {X.pet}\n"},
     {"question", 4,
      "Question: What colour is {X=person}{X.pet}, the {X.pet.species} of {X+full}?\nAnswer: {X.pet.coat}\n"},
-    {"question", 3, "Question: Who owns the {O:treasure}?\nAnswer: {O.owner+full}\n"},
-    {"question", 3, "Question: What is the {O:treasure} made of?\nAnswer: {O.material}\n"},
+    {"question", 5, "Question: Who owns the {O:treasure}?\nAnswer: {O.owner+full}\n"},
+    {"question", 5, "Question: What is the {O:treasure} made of?\nAnswer: {O.material}\n"},
     {"question", 4, "Question: Where does {A:animal+a} live?\nAnswer: {A.shelter}\n"},
     {"question", 4, "Question: What does {A:animal+a} like to eat?\nAnswer: {A.meal+s}\n"},
 

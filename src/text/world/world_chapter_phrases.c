@@ -11,7 +11,7 @@ static const world_template templates[] = {
     {"document", 30, "{story}"},
     {"document", 15, "{portrait}"},
     {"document", 11, "{letter}"},
-    {"document", 10, "{quiz}"},
+    {"document", 8, "{quiz}"},
     {"document", 9, "{dialogue}"},
     {"document", 8, "{diary}"},
     {"document", 7, "{news}"},

@@ -6,16 +6,16 @@
 
 static const world_template templates[] = {
     {"place_page", 5,
-     "{L:place} is {L.kind+a} on the {L.river}. {place_fact} {place_fact} {place_fact} {place_end}"},
+     "{L:place} is {L.kind+a} on the {L.river}. {place_known} {place_fact} {place_fact} {place_end}"},
     {"place_page", 3,
-     "A guide to {L:place}\n\n{place_fact} {place_fact} {place_fact} {place_fact} {place_end}"},
+     "A guide to {L:place}\n\n{place_known} {place_known} {place_fact} {place_fact} {place_end}"},
     {"place_page", 2,
      "Travellers who come {going} will see {L:place}. {place_fact} {place_fact} {place_fact} "
      "{place_end}"},
 
-    {"place_fact", 7, "The river {L.river} flows through {L} {manner}."},
-    {"place_fact", 7, "{L} is known for its {L.ware} and its {look} {building}."},
-    {"place_fact", 5, "The {L.kind} has {number} houses, {small+full} inns and one {look} {building}."},
+    {"place_known", 6, "The river {L.river} flows through {L} {manner}."},
+    {"place_known", 7, "{L} is known for its {L.ware} and its {look} {building}."},
+    {"place_known", 5, "The {L.kind} has {number} houses, {small+full} inns and one {look} {building}."},
     {"place_fact", 5, "{^spot} the {building} stands {anp} of {stone}."},
     {"place_fact", 5, "To the {side} lies a {weather} {land} with {tree+s} and {flower+s}."},
     {"place_fact", 4, "The {building} was built in {year} by {stranger}."},

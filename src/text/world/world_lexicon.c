@@ -10,12 +10,12 @@
 
 const world_list world_lexicon[] = {
     {"trait", SHAPE_ADJECTIVE, 8,
-     "kind brave gentle patient cheerful quiet careful honest clever stubborn proud shy bold humble generous "
-     "thoughtful curious restless polite faithful modest earnest graceful hopeful nimble prudent rude selfish "
-     "solemn stern tender tireless trustful truthful vain wise witty fearless forgetful grateful hasty helpful "
-     "lively loyal merciful playful rash reckless sensible serious sincere skilful steady sturdy tactful calm "
-     "candid eager fickle frank frugal grave idle meek moody neat peaceful ruthless shrewd sociable spiteful "
-     "watchful wistful zealous blunt brisk cunning greedy jealous keen mild noble sly"},
+     "kind brave/bravery gentle patient/patience cheerful quiet careful honest/honesty clever stubborn proud/pride shy bold humble/humility generous/generosity "
+     "thoughtful curious/curiosity restless polite faithful modest/modesty earnest graceful hopeful nimble prudent/prudence rude selfish "
+     "solemn stern tender tireless trustful truthful vain wise/wisdom witty fearless forgetful grateful hasty helpful "
+     "lively loyal/loyalty merciful playful rash reckless sensible serious sincere/sincerity skilful/skill steady sturdy tactful calm "
+     "candid eager fickle frank frugal/frugality grave idle meek moody neat peaceful ruthless shrewd sociable/sociability spiteful "
+     "watchful wistful zealous/zeal blunt brisk cunning greedy jealous/jealousy keen mild noble/nobility sly"},
     {"feeling", SHAPE_ADJECTIVE, 5,
      "happy sad tired angry glad weary lonely sleepy hungry thirsty worried bashful drowsy dizzy gloomy "
      "puzzled nervous joyful fretful giddy sorrowful thankful homesick breathless delighted ashamed amazed "
@@ -91,8 +91,8 @@ const world_list world_lexicon[] = {
      "rose daisy lily tulip violet poppy primrose bluebell foxglove iris lavender marigold snowdrop daffodil "
      "buttercup cowslip crocus dahlia heather honeysuckle lupin orchid pansy peony petunia sunflower thistle"},
     {"stone", SHAPE_NOUN, 4,
-     "silver gold copper iron oak_wood marble glass bronze ivory_bone clay pewter tin leather granite brass "
-     "jade slate crystal amber_stone ebony velvet porcelain"},
+     "silver gold copper iron wood marble glass bronze bone clay pewter tin leather granite brass "
+     "jade slate crystal pearl ebony velvet porcelain"},
     {"vehicle", SHAPE_NOUN, 3,
      "carriage wagon_train boat ferry canoe bicycle sleigh coach barge raft tram steamer rowing_boat handcart"},
     {"instrument", SHAPE_NOUN, 3,
@@ -108,8 +108,8 @@ const world_list world_lexicon[] = {
      "speech superstition task trick voyage vow"},
     {"virtue", SHAPE_NOUN, 5,
      "luck patience courage hope wisdom love trust laughter silence time courtesy friendship freedom honour "
-     "justice mercy peace truth beauty charity comfort curiosity duty_done faith fortune harmony industry "
-     "innocence knowledge liberty memory_of_home moderation pride prudence reason solitude work"},
+     "justice mercy peace truth beauty charity comfort curiosity music faith fortune harmony industry "
+     "innocence knowledge liberty homesickness moderation pride prudence reason solitude work"},
     {"relative", SHAPE_NOUN, 4,
      "mother father sister brother aunt uncle cousin grandmother grandfather nephew niece neighbour godmother "
      "godfather daughter son stepbrother great-aunt"},
