@@ -14,7 +14,7 @@
 
 static const cli_option import_options[] = {
     {"out", CLI_PATH, "FOLDER", NULL, "the data folder to make", false, true},
-    {"vocab", CLI_INT, "N", "8192", "tokenizer entries, specials included", false, false},
+    {"vocab", CLI_INT, "N", NULL, "tokenizer entries, specials included (default 8192)", false, false},
     {"tokenizer", CLI_PATH, "FILE", NULL, "use this tokenizer.json instead of training one", false, false},
     {"valid-fraction", CLI_REAL, "F", NULL, "share of documents for validation (default 0.05, at most 10 MB of text)", false, false},
     {"valid", CLI_PATH, "PATH", NULL, "validation text; its copies leave the training text", true, false},
@@ -90,7 +90,7 @@ static fr_status run_import(cli_run *run, fr_error *error)
         return fr_error_memory(error, sizeof *summary, "the import summary");
     fr_import_options options = {
         .out_folder = cli_text(run, "out"), .paths = run->arguments, .path_count = run->argument_count,
-        .vocab = (int32_t)cli_int(run, "vocab", 8192), .tokenizer_path = cli_text(run, "tokenizer"),
+        .vocab = (int32_t)cli_int(run, "vocab", 0), .tokenizer_path = cli_text(run, "tokenizer"),
         .valid_fraction = cli_real(run, "valid-fraction", 0), .split = split_kind(cli_text(run, "split")),
         .split_bytes = cli_bytes(run, "split-bytes", strcmp(cli_text(run, "split"), "bytes") == 0 ? 16384 : 0), .text_field = cli_text(run, "text-field"),
         .licence = cli_text(run, "licence"), .overwrite = cli_flag(run, "force"), .progress = &run->progress,

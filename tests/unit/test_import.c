@@ -293,24 +293,6 @@ TEST(damaged_files_are_errors)
     CHECK_STR(error.what, "zstd data needs a window of more than 128 MiB");
 }
 
-/* 600 MB without a line end from 60 kB: refused at 256 MiB, not decompressed into memory. */
-TEST(a_bomb_is_refused)
-{
-    enum { PIECE = 1 << 20, PIECES = 600 };
-    char *piece = malloc(PIECE);
-    memset(piece, 'a', PIECE);
-    char frame[4096];
-    size_t size = fixture_zstd(piece, PIECE, frame, sizeof frame);
-    char *bomb = malloc(size * PIECES);
-    for (int i = 0; i < PIECES; i++)
-        memcpy(bomb + (size_t)i * size, frame, size);
-    CHECK_INT(import_one("bomb", FR_SPLIT_LINES, fixture_write("bomb.txt.zst", bomb, size * PIECES)), FR_BAD_DATA);
-    CHECK_STR(error.what, "line 1: a document or line of more than 256 MiB");
-    CHECK(strstr(error.where, "bomb.txt.zst") != NULL);
-    free(bomb);
-    free(piece);
-}
-
 /* ---- copies and splits ---- */
 
 TEST(validation_files_win_over_training_copies)
