@@ -193,6 +193,7 @@ typedef struct fr_call {
     const void *grad_out[FR_MAX_OUTPUTS];
     void *grad_in[FR_MAX_INPUTS];
     bool accumulate[FR_MAX_INPUTS];
+    unsigned wanted;                     /* bit i: grad_in[i] is given; known to accepts and scratch too */
     fr_dtype in_dtype[FR_MAX_INPUTS], out_dtype[FR_MAX_OUTPUTS];
     const void *prepared[FR_MAX_INPUTS]; /* cast or packed copy of a parameter, see cpu.h; NULL: use in[] */
     const void *constants;               /* what the operator's fill_constants made for this plan, or NULL */
@@ -205,7 +206,7 @@ typedef struct fr_kernel {
     fr_pass pass;
     const char *name;  /* "rms_norm_forward_avx512"; recorded in run.json */
     void (*run)(const fr_call *call);
-    /* bytes of scratch; NULL = 0. `dtypes` as in fr_call are filled in, pointers are not. */
+    /* bytes of scratch; NULL = 0. Filled in: node, extent, tokens, dtypes, wanted; the pointers are not. */
     size_t (*scratch)(const fr_call *call);
     /* NULL: handles every float dtype combination; else says if it can do this call */
     bool (*accepts)(const fr_call *call);

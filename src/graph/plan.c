@@ -144,9 +144,12 @@ static void describe_call(const fr_plan *plan, fr_step *step)
     call->node = step->node;
     call->extent = plan->extent;
     call->tokens = plan->extent.rows * plan->extent.T;
-    for (int i = 0; i < step->node->inputs; i++)
+    for (int i = 0; i < step->node->inputs; i++) {
         if (step->node->in[i])
             call->in_dtype[i] = fr_plan_dtype(plan, step->node->in[i]);
+        if (step->grad_in[i] != FR_NO_VALUE)
+            call->wanted |= 1u << i;
+    }
     for (int o = 0; o < step->node->outputs; o++)
         call->out_dtype[o] = fr_plan_dtype(plan, step->node->out[o]);
 }
