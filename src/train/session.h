@@ -70,6 +70,9 @@ struct fr_session {
     float loss_scale;
     double loss, gradient_norm;
     int64_t step_start_ns;
+    double micro_seconds;   /* wall time of the slowest micro-batch of the last step, or as forecast; 0 = unknown */
+    double update_seconds;  /* of the slowest update so far, or as forecast */
+    double save_seconds;    /* of the slowest save so far */
     fr_arena loader_arena;  /* holds loader_state */
     char *loader_state;     /* before this step's rows were taken */
     bool data_repeats;      /* said so already */

@@ -184,6 +184,8 @@ fr_status fr_session_forecast(fr_session *session, fr_forecast *f, fr_error *err
     FR_TRY(fr_optimizer_time(session->optimizer, &f->optimizer_seconds, error));
     double copies = time_copies(session);
     f->seconds_per_step = step_seconds(session, f, time_sum(session), copies);
+    session->micro_seconds = f->micro_batch_seconds;
+    session->update_seconds = f->optimizer_seconds + copies;
     f->steps = steps_within(session, seconds_of_a_step(session, f));
     f->tokens = f->steps * (double)f->batch_tokens;
     int64_t epoch = fr_loader_epoch_tokens(session->loader);

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "train/optimizer.h"
+#include "train/timing.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -109,6 +110,7 @@ static void remove_next(const fr_session *session)
 fr_status fr_session_save(fr_session *session, fr_error *error)
 {
     fr_buffer text;
+    int64_t start = fr_monotonic_ns();
     fr_buffer_init(&text, 0);
     fr_status status = state_text(session, &text, error);
     if (status == FR_OK)
@@ -121,6 +123,7 @@ fr_status fr_session_save(fr_session *session, fr_error *error)
     FR_TRY(rename_next(session, state_next, state_name, error));
     FR_TRY(rename_next(session, model_next, model_name, error));
     session->saved_step = session->totals.step;
+    session->save_seconds = fmax(session->save_seconds, (double)(fr_monotonic_ns() - start) * 1e-9);
     return FR_OK;
 }
 

@@ -6,6 +6,10 @@
  * update   norm, clipping, optimizer, fresh copies for the kernels
  * end      charges the step, writes the log, saves and evaluates when it is their turn
  *
+ * Between a look at the clock and the next one lie a micro-batch and perhaps the update. Their measured times are kept free
+ * in front of the clock's own reserve, which is for the save and for stalls; so a run ends in time even when a
+ * micro-batch takes longer than a save.
+ *
  * The loss is scaled by one over the valid targets of the whole step, so the gradient is that of the mean whatever
  * the cut into micro-batches. Micro-batch losses are kept by place and summed in that order.
  */
@@ -139,9 +143,26 @@ typedef struct gradient_work {
     _Atomic bool asked_to_stop; /* by the caller's callback, which only the caller's thread may ask */
     pthread_mutex_t mutex;      /* of what follows, and of the clock */
     bool interrupted;           /* time is up or a stop was asked for */
+    bool time_is_up;
+    double slowest;             /* seconds of a micro-batch of this step */
     int64_t failed_shard;       /* the first shard with an error, or -1 */
     fr_error failure;
 } gradient_work;
+
+/* Seconds until the clock can next be obeyed, and what saves took beyond the reserve. */
+static double seconds_ahead(const fr_session *session)
+{
+    double beyond = session->save_seconds - session->options.clock.reserve;
+    return session->micro_seconds + session->update_seconds + (beyond > 0 ? beyond : 0);
+}
+
+static bool is_time_up(const fr_session *session)
+{
+    if (fr_clock_expired(session->clock))
+        return true;
+    double budget = fr_clock_budget(session->clock), left = budget - session->options.clock.reserve - fr_clock_charged(session->clock);
+    return session->options.clock.kind == FR_CLOCK_WALL && budget > 0 && left < seconds_ahead(session);
+}
 
 static bool must_stop(gradient_work *work, int thread)
 {
@@ -149,10 +170,22 @@ static bool must_stop(gradient_work *work, int thread)
     if (thread == 0 && fr_progress_stop(session->options.progress))
         atomic_store(&work->asked_to_stop, true);
     pthread_mutex_lock(&work->mutex);
-    bool stop = work->interrupted || atomic_load(&work->asked_to_stop) || fr_clock_expired(session->clock);
-    work->interrupted = stop;
+    if (!work->interrupted) {
+        work->time_is_up = is_time_up(session);
+        work->interrupted = work->time_is_up || atomic_load(&work->asked_to_stop);
+    }
+    bool stop = work->interrupted;
     pthread_mutex_unlock(&work->mutex);
     return stop;
+}
+
+static void note_time(gradient_work *work, int64_t start_ns)
+{
+    double seconds = (double)(fr_monotonic_ns() - start_ns) * 1e-9;
+    pthread_mutex_lock(&work->mutex);
+    if (seconds > work->slowest)
+        work->slowest = seconds;
+    pthread_mutex_unlock(&work->mutex);
 }
 
 static void note_failure(gradient_work *work, int64_t shard, const fr_error *failure)
@@ -174,6 +207,7 @@ static bool run_shard(gradient_work *work, int worker, int thread, int64_t shard
             return false;
         fr_micro_run run;
         fr_error failure = {0};
+        int64_t start = fr_monotonic_ns();
         fr_session_stage(session, worker, shard, micro);
         fr_session_micro_run(session, worker, gradients, micro > 0, &run);
         if (fr_plan_run(session->plan, &run.args, &failure) != FR_OK) {
@@ -183,6 +217,7 @@ static bool run_shard(gradient_work *work, int worker, int thread, int64_t shard
         fr_dtype dtype;
         const float *loss = fr_plan_output(session->plan, session->arenas[worker], "loss", &dtype);
         session->micro_losses[shard * session->micro_batches + micro] = (double)*loss;
+        note_time(work, start);
     }
     return true;
 }
@@ -202,10 +237,11 @@ static void run_worker(void *context, int64_t index, int thread)
     }
 }
 
-static fr_status drop_step(fr_session *session, fr_error *error)
+static fr_status drop_step(fr_session *session, bool time_is_up, fr_error *error)
 {
-    bool time_is_up = fr_clock_expired(session->clock);
     fr_clock_drop_step(session->clock, session->totals.step);
+    if (time_is_up)
+        fr_clock_finished(session->clock, session->totals.step, seconds_ahead(session)); /* the charge stands still from here */
     session->state = time_is_up ? FR_SESSION_OVER : FR_SESSION_STOPPED;
     return fr_error_set(error, FR_STOPPED, session->options.run_folder, NULL, "step %lld was dropped: %s", (long long)session->totals.step,
                         time_is_up ? "the time is up" : "a stop was asked for");
@@ -236,7 +272,8 @@ fr_status fr_session_gradients(fr_session *session, fr_error *error)
         return fr_session_fail(session, work.failure.status, &work.failure);
     }
     if (work.interrupted)
-        return drop_step(session, error);
+        return drop_step(session, work.time_is_up, error);
+    session->micro_seconds = work.slowest;
     session->loss = sum_losses(session);
     if (!(session->loss <= 100)) /* NaN too */
         return fr_session_diagnose(session, error);
@@ -275,6 +312,7 @@ static void clip(fr_session *session, float *gradients, int64_t count)
 fr_status fr_session_update(fr_session *session, fr_error *error)
 {
     FR_TRY(expect(session, FR_SESSION_GRADIENTS, "fr_session_update", error));
+    int64_t start = fr_monotonic_ns();
     float *gradients = fr_shards_sum(&session->shards);
     int64_t count = fr_graph_flat_elements(session->graph);
     session->gradient_norm = sqrt(fr_vector_sum_squares(gradients, count, session->pool));
@@ -285,6 +323,7 @@ fr_status fr_session_update(fr_session *session, fr_error *error)
     if (status != FR_OK)
         return fr_session_fail(session, status, error);
     fr_prepared_refresh(session->prepared, session->parameters, session->pool);
+    session->update_seconds = fmax(session->update_seconds, (double)(fr_monotonic_ns() - start) * 1e-9);
     session->state = FR_SESSION_UPDATED;
     return FR_OK;
 }
