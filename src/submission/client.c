@@ -22,6 +22,7 @@ struct fr_program {
     ring blocks;
     pid_t child;
     int descriptor;
+    int64_t vocab; /* ours: the child can write to the header */
     double timeout;
     uint32_t asked, taken;
     ring_slot copy;
@@ -55,6 +56,7 @@ fr_status fr_program_start(fr_program **out, const char *program, const char *ru
         return fr_error_memory(error, sizeof *p, "the program's handle");
     p->timeout = options && options->timeout_s > 0 ? options->timeout_s : 120;
     p->descriptor = -1;
+    p->vocab = vocab;
     int threads = options ? options->threads : 0;
     fr_status status = ring_create(&p->blocks, &p->descriptor, vocab, threads, error);
     if (status == FR_OK)
@@ -89,24 +91,32 @@ static fr_status await_block(fr_program *p, fr_error *error)
     return program_failed(p, error, "it did not answer in time");
 }
 
+/* The child's words are for a terminal: printable ASCII, the rest becomes a question mark. */
+static void clean_message(char *text, size_t size)
+{
+    text[size - 1] = 0;
+    for (char *c = text; *c; c++)
+        if (*c < 0x20 || *c > 0x7e)
+            *c = '?';
+}
+
 static fr_status take_block(fr_program *p, int64_t document, int64_t at, int64_t count, float *logits, fr_error *error)
 {
-    ring_header *h = p->blocks.header;
     FR_TRY(await_block(p, error));
     uint32_t number = p->taken + 1;
     ring_slot *slot = ring_slot_at(&p->blocks, number);
     memcpy(&p->copy, slot, sizeof p->copy);
-    p->copy.message[sizeof p->copy.message - 1] = 0;
+    clean_message(p->copy.message, sizeof p->copy.message);
     if (p->copy.sequence != number || p->copy.document != document)
         return program_failed(p, error, "it answered another question than the one asked");
     if (p->copy.status != FR_OK)
         return program_failed(p, error, p->copy.message[0] ? p->copy.message : "it reported a failure");
     if (p->copy.first != at || p->copy.count != count)
         return program_failed(p, error, "it answered for other positions than those asked");
-    size_t values = (size_t)count * (size_t)h->vocab;
+    size_t values = (size_t)count * (size_t)p->vocab;
     memcpy(logits, ring_logits(slot), values * sizeof(float));
     p->taken = number;
-    ring_raise(&h->taken, number);
+    ring_raise(&p->blocks.header->taken, number);
     for (size_t i = 0; i < values; i++)
         if (!isfinite(logits[i]))
             return program_failed(p, error, "its logits hold NaN or infinity");
@@ -120,7 +130,6 @@ fr_status fr_program_logits(fr_program *p, int64_t document, int64_t T, const in
         return program_failed(p, error, "it failed before");
     if (T < 1 || T > RING_MAX_TOKENS || first < 0 || first >= T)
         return fr_error_set(error, FR_BAD_USAGE, NULL, NULL, "positions %lld to %lld of a row cannot be asked for", (long long)first, (long long)T);
-    int64_t vocab = h->vocab;
     memcpy(h->tokens, tokens, (size_t)T * sizeof *tokens);
     h->document = document;
     h->T = T;
@@ -128,7 +137,7 @@ fr_status fr_program_logits(fr_program *p, int64_t document, int64_t T, const in
     ring_raise(&h->asked, ++p->asked);
     for (int64_t at = first; at < T; at += RING_POSITIONS) {
         int64_t count = T - at < RING_POSITIONS ? T - at : RING_POSITIONS;
-        FR_TRY(take_block(p, document, at, count, logits + (size_t)(at - first) * (size_t)vocab, error));
+        FR_TRY(take_block(p, document, at, count, logits + (size_t)(at - first) * (size_t)p->vocab, error));
     }
     return FR_OK;
 }
@@ -147,7 +156,7 @@ static double cross_entropy(const float *z, int64_t vocab, int32_t target)
 fr_status fr_program_nats(void *program, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error)
 {
     fr_program *p = program;
-    int64_t vocab = p->blocks.header->vocab;
+    int64_t vocab = p->vocab;
     size_t needed = (size_t)T * (size_t)vocab;
     if (needed > p->row_capacity) {
         fr_deallocate(p->row);
@@ -178,7 +187,7 @@ void fr_program_stop(fr_program *p)
         ring_raise(&p->blocks.header->asked, p->asked + 1);
         ring_raise(&p->blocks.header->taken, p->taken);
         bool ended = false;
-        for (int i = 0; i < 40 && !ended; i++) {
+        for (int i = 0; i < 40 && !ended && !p->dead; i++) { /* one that failed gets no grace */
             ended = waitpid(p->child, NULL, WNOHANG) != 0;
             if (!ended)
                 usleep(25000);

@@ -5,6 +5,7 @@
  */
 #include "submission/ring.h"
 
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,9 +40,11 @@ fr_status ring_create(ring *r, int *descriptor, int64_t vocab, int threads, fr_e
     if (vocab < 1 || vocab > (1 << 24))
         return fr_error_set(error, FR_BAD_DATA, NULL, NULL, "a vocabulary of %lld entries", (long long)vocab);
     size_t slot = slot_bytes_for(vocab), bytes = header_bytes() + RING_SLOTS * slot;
-    *descriptor = (int)syscall(SYS_memfd_create, "frontier-blocks", 0u);
+    *descriptor = memfd_create("frontier-blocks", MFD_ALLOW_SEALING);
     if (*descriptor < 0 || ftruncate(*descriptor, (off_t)bytes) != 0)
         return fr_error_memory(error, bytes, "the block ring");
+    if (fcntl(*descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) /* else a child could pull it away */
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, NULL, "frontier needs Linux 3.17 or later", "shared memory cannot be sealed");
     FR_TRY(map_ring(r, *descriptor, bytes, error));
     r->slot_bytes = slot;
     r->header->magic = RING_MAGIC;

@@ -4,6 +4,7 @@
  * request's logits are computed once, then sent block by block as the scorer takes them.
  */
 #include <string.h>
+#include <unistd.h>
 
 #include "frontier/submission.h"
 #include "submission/ring.h"
@@ -14,7 +15,17 @@ typedef struct server {
     ring blocks;
     float *logits;
     size_t capacity;
+    pid_t parent; /* the scorer, while it lives */
 } server;
+
+/* Waits for the scorer to raise a word; false when it closed the ring or died. */
+static bool await(const server *s, _Atomic uint32_t *word, uint32_t seen)
+{
+    while (!ring_wait(word, seen, 1))
+        if (atomic_load(&s->blocks.header->closed) || getppid() != s->parent)
+            return false;
+    return !atomic_load(&s->blocks.header->closed);
+}
 
 static fr_status answer(server *s, const int32_t *tokens, int64_t T, int64_t first, fr_error *error)
 {
@@ -38,7 +49,7 @@ static bool send_block(server *s, uint32_t number, int64_t at, int64_t count, fr
     ring_header *h = s->blocks.header;
     uint32_t taken;
     while (number - (taken = atomic_load(&h->taken)) > RING_SLOTS)
-        if (atomic_load(&h->closed) || !ring_wait(&h->taken, taken, 600))
+        if (!await(s, &h->taken, taken))
             return false;
     ring_slot *slot = ring_slot_at(&s->blocks, number);
     slot->document = h->document;
@@ -71,18 +82,16 @@ static void serve_all(server *s)
 {
     ring_header *h = s->blocks.header;
     uint32_t served = 0, number = 0;
-    while (!atomic_load(&h->closed)) {
-        if (!ring_wait(&h->asked, served, 600))
-            continue;
+    while (await(s, &h->asked, served)) {
         served = atomic_load(&h->asked);
-        if (atomic_load(&h->closed) || !serve_request(s, &number))
+        if (!serve_request(s, &number))
             return;
     }
 }
 
 fr_status fr_submission_serve(const fr_submission *submission, const char *run_folder, int descriptor, int threads, fr_error *error)
 {
-    server s = {.submission = submission};
+    server s = {.submission = submission, .parent = getppid()};
     fr_scorer_options options = {.threads = threads, .model = submission ? submission->model : NULL};
     FR_TRY(ring_attach(&s.blocks, descriptor, error));
     fr_status status = fr_scorer_open(&s.scorer, run_folder, &options, error);
