@@ -1,0 +1,3 @@
+/* Attention for AVX-512: the shared text compiled for 512-bit registers. See shared/attention_kernels.h. */
+#include "cpu/kernels/avx512/vector.h"
+#include "cpu/kernels/shared/attention_kernels.h"

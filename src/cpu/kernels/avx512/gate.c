@@ -1,0 +1,3 @@
+/* The gate kernels for AVX-512: the shared text compiled for 512-bit registers. See shared/gate_kernels.h. */
+#include "cpu/kernels/avx512/vector.h"
+#include "cpu/kernels/shared/gate_kernels.h"

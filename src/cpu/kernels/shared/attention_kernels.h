@@ -1,0 +1,434 @@
+/* Causal attention, written once over the vector type and compiled per instruction set.
+ *
+ * How it thinks. Queries lie in the lanes: a block of QUERIES consecutive queries of one head against a tile of at most
+ * TILE keys gives the transposed scores S^T (keys x queries). So maximum, sum and exponential over the keys are plain
+ * vector operations, and S^T already is the right operand of the next product, out^T += V^T P^T: nothing is repacked. All
+ * products are small register tiles of FR_TILE_ROWS x QUERIES.
+ *
+ * Tiles begin at absolute positions (multiples of TILE from the start of the row) and blocks of queries at multiples
+ * of QUERIES. What a query sees is therefore summed in an order that depends on its position alone: not on the
+ * number of rows, the length of the row beyond it, or threads. Tiles outside the window or above the diagonal are
+ * never touched; inside a tile the rest is masked to probability exactly 0.
+ *
+ * The backward pass takes p again from the saved log-sum-exp. Tiles of keys are the outer loop, so that d k and d v of a
+ * tile stay in the second-level cache; d q of all queries is summed tile after tile.
+ */
+#include "cpu/kernels/shared/vector_math.h"
+#include "cpu/kernels/kernels.h"
+#include "cpu/split.h"
+#include <math.h>
+#include <string.h>
+
+enum { QUERIES = FR_TILE_VECTORS * FR_LANES, TILE = 128, STEP = FR_TILE_ROWS, PAD = 32 };
+
+static const float FAR_BELOW = -1e30f; /* a maximum before any score: finite, so that differences stay numbers */
+
+typedef struct attention {
+    const fr_call *call;
+    const fr_attention_options *options;
+    int64_t T, width, padded; /* padded: width rounded up to PAD */
+    int64_t rows;             /* T rounded up to a whole block of queries */
+    float scale;
+} attention;
+
+static attention attention_of(const fr_call *call)
+{
+    const fr_attention_options *options = call->node->attributes;
+    attention a = {.call = call, .options = options, .T = call->extent.T, .scale = (float)options->scale};
+    a.width = call->node->in[0]->columns / options->heads;
+    a.padded = (a.width + PAD - 1) / PAD * PAD;
+    a.rows = (a.T + QUERIES - 1) / QUERIES * QUERIES;
+    return a;
+}
+
+/* ---- the register tile ------------------------------------------------------------------------------- */
+
+/* c (STEP x QUERIES) = [c +] a b. a is reached by row and k strides, b is depth x QUERIES with row length b_ld. */
+FR_INLINE void tile_product(const float *a, int64_t row_stride, int64_t k_stride, const float *b, int64_t b_ld, int64_t depth,
+                            float *c, int64_t c_ld, bool add)
+{
+    vf sum[STEP][FR_TILE_VECTORS];
+    for (int i = 0; i < STEP; i++)
+        for (int v = 0; v < FR_TILE_VECTORS; v++)
+            sum[i][v] = add ? v_load(c + i * c_ld + v * FR_LANES) : v_set(0);
+    for (int64_t k = 0; k < depth; k++, b += b_ld) {
+        vf right[FR_TILE_VECTORS];
+        for (int v = 0; v < FR_TILE_VECTORS; v++)
+            right[v] = v_load(b + v * FR_LANES);
+#pragma GCC unroll 8
+        for (int i = 0; i < STEP; i++) {
+            vf left = v_set(a[i * row_stride + k * k_stride]);
+            for (int v = 0; v < FR_TILE_VECTORS; v++)
+                sum[i][v] = v_fma(left, right[v], sum[i][v]);
+        }
+    }
+    for (int i = 0; i < STEP; i++)
+        for (int v = 0; v < FR_TILE_VECTORS; v++)
+            v_store(c + i * c_ld + v * FR_LANES, sum[i][v]);
+}
+
+/* out (count x QUERIES) = rows (count x depth) * b */
+static void rows_times(const float *rows, int64_t ld, int64_t count, const float *b, int64_t depth, float *out)
+{
+    for (int64_t i = 0; i < count; i += STEP)
+        tile_product(rows + i * ld, ld, 1, b, QUERIES, depth, out + i * QUERIES, QUERIES, false);
+}
+
+/* out (width x QUERIES) += rows^T (width x count) * b (count x QUERIES) */
+static void turned_rows_times(const float *rows, int64_t ld, int64_t count, int64_t width, const float *b, float *out)
+{
+    for (int64_t i = 0; i < width; i += STEP)
+        tile_product(rows + i, 1, ld, b, QUERIES, count, out + i * QUERIES, QUERIES, true);
+}
+
+/* out (count x width) += weights (count x QUERIES) * rows (QUERIES x width) */
+static void weights_times(const float *weights, int64_t count, const float *rows, int64_t ld, int64_t width, float *out)
+{
+    for (int64_t c = 0; c < width; c += QUERIES)
+        for (int64_t i = 0; i < count; i += STEP)
+            tile_product(weights + i * QUERIES, QUERIES, 1, rows + c, ld, QUERIES, out + i * ld + c, ld, true);
+}
+
+/* ---- moving heads in and out --------------------------------------------------------------------------- */
+
+/* Rows [first, first + count) of head `head` as fp32 times `factor`, padded with zeros to a.padded columns and `room` rows. */
+static void load_rows(const attention *a, const void *data, fr_dtype dtype, int heads, int head, int64_t token, int64_t count,
+                      int64_t room, float factor, float *out)
+{
+    for (int64_t i = 0; i < room; i++, out += a->padded) {
+        int64_t start = ((token + i) * heads + head) * a->width;
+        for (int64_t c = 0; c < a->padded; c += FR_LANES) {
+            int64_t left = i < count ? a->width - c : 0;
+            vf value = left > 0 ? v_get(data, dtype, start + c, left < FR_LANES ? left : FR_LANES) : v_set(0);
+            v_store(out + c, v_mul(v_set(factor), value));
+        }
+    }
+}
+
+/* A block of QUERIES rows turned into columns: out is a.padded x QUERIES. */
+static void turn_block(const attention *a, const float *rows, float *out)
+{
+    for (int64_t c = 0; c < a->padded; c += FR_LANES)
+        for (int v = 0; v < FR_TILE_VECTORS; v++) {
+            vf part[FR_LANES];
+            for (int i = 0; i < FR_LANES; i++)
+                part[i] = v_load(rows + (v * FR_LANES + i) * a->padded + c);
+            v_transpose(part);
+            for (int i = 0; i < FR_LANES; i++)
+                v_store(out + (c + i) * QUERIES + v * FR_LANES, part[i]);
+        }
+}
+
+/* The way back: columns (a.padded x QUERIES) to the first `count` rows. */
+static void turn_back(const attention *a, const float *columns, float *rows)
+{
+    for (int64_t c = 0; c < a->padded; c += FR_LANES)
+        for (int v = 0; v < FR_TILE_VECTORS; v++) {
+            vf part[FR_LANES];
+            for (int i = 0; i < FR_LANES; i++)
+                part[i] = v_load(columns + (c + i) * QUERIES + v * FR_LANES);
+            v_transpose(part);
+            for (int i = 0; i < FR_LANES; i++)
+                v_store(rows + (v * FR_LANES + i) * a->padded + c, part[i]);
+        }
+}
+
+static void store_rows(const attention *a, void *data, fr_dtype dtype, int heads, int head, int64_t token, int64_t count,
+                       float factor, bool accumulate, const float *rows)
+{
+    for (int64_t i = 0; i < count; i++, rows += a->padded) {
+        int64_t start = ((token + i) * heads + head) * a->width;
+        for (int64_t c = 0; c < a->width; c += FR_LANES)
+            v_put_gradient(data, dtype, start + c, lanes_left(a->width, c), v_mul(v_set(factor), v_load(rows + c)), accumulate);
+    }
+}
+
+/* ---- which keys ---------------------------------------------------------------------------------------- */
+
+/* Keys that some query of the block at `q` sees within the tile at `tile`: [from, to), whole register tiles. */
+typedef struct key_range {
+    int64_t from, to;
+} key_range;
+
+static key_range keys_of(const attention *a, int64_t q, int64_t tile)
+{
+    int64_t window = a->options->window, last = q + QUERIES < a->T ? q + QUERIES : a->T;
+    int64_t first = window > 0 && q > window ? (q - window) / STEP * STEP : 0;
+    int64_t end = (last + STEP - 1) / STEP * STEP;
+    return (key_range){first > tile ? first : tile, end < tile + TILE ? end : tile + TILE};
+}
+
+/* Replaces the scores of keys a query must not see; whole vectors that are visible are left alone. */
+static void mask_scores(const attention *a, int64_t q, key_range keys, float *scores, float masked)
+{
+    int64_t window = a->options->window > 0 ? a->options->window : INT64_MAX;
+    for (int64_t j = keys.from; j < keys.to; j++) {
+        float *row = scores + (j - keys.from) * QUERIES;
+        if (j <= q && q + QUERIES - 1 - j <= window)
+            continue;
+        for (int64_t i = 0; i < QUERIES; i++)
+            if (j > q + i || q + i - j > window)
+                row[i] = masked;
+    }
+}
+
+/* ---- forward ------------------------------------------------------------------------------------------- */
+
+typedef struct forward_memory {
+    float *k, *v;                          /* rows x padded */
+    float *q, *q_turned, *out, *scores;    /* one block of queries; scores TILE x QUERIES */
+} forward_memory;
+
+static size_t forward_floats(const attention *a)
+{
+    return (size_t)(2 * a->rows * a->padded + 3 * QUERIES * a->padded + TILE * QUERIES);
+}
+
+static forward_memory forward_lay_out(const attention *a, float *memory)
+{
+    forward_memory m = {.k = memory};
+    m.v = m.k + a->rows * a->padded;
+    m.q = m.v + a->rows * a->padded;
+    m.q_turned = m.q + QUERIES * a->padded;
+    m.out = m.q_turned + QUERIES * a->padded;
+    m.scores = m.out + QUERIES * a->padded;
+    return m;
+}
+
+/* Scores become probabilities relative to the new maximum; sums and out are brought to it. */
+static void online_softmax(const attention *a, float *scores, int64_t count, float *out, float *largest, float *sums)
+{
+    for (int v = 0; v < QUERIES; v += FR_LANES) {
+        vf before = v_load(largest + v), now = before, sum = v_set(0);
+        for (int64_t j = 0; j < count; j++)
+            now = v_max(now, v_load(scores + j * QUERIES + v));
+        for (int64_t j = 0; j < count; j++) {
+            vf p = v_exp(v_sub(v_load(scores + j * QUERIES + v), now));
+            v_store(scores + j * QUERIES + v, p);
+            sum = v_add(sum, p);
+        }
+        vf shrink = v_exp(v_sub(before, now));
+        v_store(largest + v, now);
+        v_store(sums + v, v_fma(v_load(sums + v), shrink, sum));
+        for (int64_t c = 0; c < a->padded; c++)
+            v_store(out + c * QUERIES + v, v_mul(v_load(out + c * QUERIES + v), shrink));
+    }
+}
+
+static void finish_block(const attention *a, const forward_memory *m, int head, int64_t token, int64_t count, const float *largest,
+                         const float *sums)
+{
+    const fr_call *call = a->call;
+    int heads = a->options->heads;
+    for (int v = 0; v < QUERIES; v += FR_LANES) {
+        vf factor = v_div(v_set(1), v_load(sums + v));
+        for (int64_t c = 0; c < a->padded; c++)
+            v_store(m->out + c * QUERIES + v, v_mul(v_load(m->out + c * QUERIES + v), factor));
+    }
+    turn_back(a, m->out, m->q);
+    store_rows(a, call->out[0], call->out_dtype[0], heads, head, token, count, 1, false, m->q);
+    for (int64_t i = 0; i < count; i++)
+        v_put(call->out[1], call->out_dtype[1], (token + i) * heads + head, 1, v_set(largest[i] + logf(sums[i])));
+}
+
+static void attend_block(const attention *a, const forward_memory *m, int head, int64_t row, int64_t q)
+{
+    float largest[QUERIES], sums[QUERIES];
+    int64_t token = row * a->T + q, count = a->T - q < QUERIES ? a->T - q : QUERIES;
+    int64_t window = a->options->window, first = window > 0 && q > window ? q - window : 0;
+    load_rows(a, a->call->in[0], a->call->in_dtype[0], a->options->heads, head, token, count, QUERIES, a->scale, m->q);
+    turn_block(a, m->q, m->q_turned);
+    memset(m->out, 0, sizeof(float) * (size_t)(QUERIES * a->padded));
+    for (int i = 0; i < QUERIES; i++) {
+        largest[i] = FAR_BELOW;
+        sums[i] = 0;
+    }
+    for (int64_t tile = first / TILE * TILE; tile < q + count; tile += TILE) {
+        key_range keys = keys_of(a, q, tile);
+        rows_times(m->k + keys.from * a->padded, a->padded, keys.to - keys.from, m->q_turned, a->padded, m->scores);
+        mask_scores(a, q, keys, m->scores, -INFINITY);
+        online_softmax(a, m->scores, keys.to - keys.from, m->out, largest, sums);
+        turned_rows_times(m->v + keys.from * a->padded, a->padded, keys.to - keys.from, a->padded, m->scores, m->out);
+    }
+    finish_block(a, m, head, token, count, largest, sums);
+}
+
+static int64_t attention_jobs(const fr_call *call)
+{
+    const fr_attention_options *options = call->node->attributes;
+    return call->extent.rows * options->kv_heads;
+}
+
+/* One key-value head of one row. */
+static void forward_job(const fr_call *call, int64_t job, void *memory)
+{
+    attention a = attention_of(call);
+    forward_memory m = forward_lay_out(&a, memory);
+    int kv_heads = a.options->kv_heads, group = a.options->heads / kv_heads;
+    int64_t row = job / kv_heads;
+    int kv_head = (int)(job % kv_heads);
+    load_rows(&a, call->in[1], call->in_dtype[1], kv_heads, kv_head, row * a.T, a.T, a.rows, 1, m.k);
+    load_rows(&a, call->in[2], call->in_dtype[2], kv_heads, kv_head, row * a.T, a.T, a.rows, 1, m.v);
+    for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
+        for (int64_t q = 0; q < a.T; q += QUERIES)
+            attend_block(&a, &m, head, row, q);
+}
+
+static size_t forward_bytes(const fr_call *call)
+{
+    attention a = attention_of(call);
+    return sizeof(float) * forward_floats(&a);
+}
+
+static size_t FR_ISA(attention_forward_scratch)(const fr_call *call)
+{
+    return fr_split_scratch(attention_jobs(call), forward_bytes(call));
+}
+
+static void FR_ISA(attention_forward)(const fr_call *call)
+{
+    fr_split_jobs(call, attention_jobs(call), forward_bytes(call), forward_job);
+}
+
+/* ---- backward ------------------------------------------------------------------------------------------ */
+
+typedef struct backward_memory {
+    float *k, *v, *dk, *dv;          /* rows x padded, of one key-value head */
+    float *q, *dout;                 /* rows x padded, of one query head; q times scale */
+    float *q_turned, *dout_turned, *dq_turned; /* per block padded x QUERIES */
+    float *log_sums, *delta;         /* rows */
+    float *p, *ds;                   /* TILE x QUERIES */
+} backward_memory;
+
+static size_t backward_floats(const attention *a)
+{
+    return (size_t)(9 * a->rows * a->padded + 2 * a->rows + 2 * TILE * QUERIES);
+}
+
+static backward_memory backward_lay_out(const attention *a, float *memory)
+{
+    int64_t matrix = a->rows * a->padded;
+    backward_memory m = {.k = memory};
+    m.v = m.k + matrix;
+    m.dk = m.v + matrix;
+    m.dv = m.dk + matrix;
+    m.q = m.dv + matrix;
+    m.dout = m.q + matrix;
+    m.q_turned = m.dout + matrix;
+    m.dout_turned = m.q_turned + matrix;
+    m.dq_turned = m.dout_turned + matrix;
+    m.log_sums = m.dq_turned + matrix;
+    m.delta = m.log_sums + a->rows;
+    m.p = m.delta + a->rows;
+    m.ds = m.p + TILE * QUERIES;
+    return m;
+}
+
+/* delta_i = <d out_i, out_i>; the saved log-sum-exp. Rows that do not exist get probability 0. */
+static void load_statistics(const attention *a, const backward_memory *m, int head, int64_t token)
+{
+    const fr_call *call = a->call;
+    int heads = a->options->heads;
+    for (int64_t i = 0; i < a->rows; i++) {
+        vf sum = v_set(0), log_sum = v_set(-FAR_BELOW);
+        if (i < a->T)
+            log_sum = v_get(call->out[1], call->out_dtype[1], (token + i) * heads + head, 1);
+        for (int64_t c = 0; c < a->width && i < a->T; c += FR_LANES)
+            sum = v_fma(v_load(m->dout + i * a->padded + c),
+                        v_get(call->out[0], call->out_dtype[0], ((token + i) * heads + head) * a->width + c, lanes_left(a->width, c)), sum);
+        m->delta[i] = v_total(sum);
+        v_store_part(m->log_sums + i, log_sum, 1);
+    }
+}
+
+static void load_head(const attention *a, const backward_memory *m, int head, int64_t token)
+{
+    const fr_call *call = a->call;
+    int heads = a->options->heads;
+    load_rows(a, call->in[0], call->in_dtype[0], heads, head, token, a->T, a->rows, a->scale, m->q);
+    load_rows(a, call->grad_out[0], call->out_dtype[0], heads, head, token, a->T, a->rows, 1, m->dout);
+    for (int64_t q = 0; q < a->rows; q += QUERIES) {
+        turn_block(a, m->q + q * a->padded, m->q_turned + q * a->padded);
+        turn_block(a, m->dout + q * a->padded, m->dout_turned + q * a->padded);
+    }
+    memset(m->dq_turned, 0, sizeof(float) * (size_t)(a->rows * a->padded));
+    load_statistics(a, m, head, token);
+}
+
+/* Scores (in p) and d p (in ds) become p and d s. */
+static void probabilities(const attention *a, int64_t q, key_range keys, const backward_memory *m)
+{
+    mask_scores(a, q, keys, m->p, -INFINITY);
+    for (int v = 0; v < QUERIES; v += FR_LANES) {
+        vf log_sum = v_load(m->log_sums + q + v), delta = v_load(m->delta + q + v);
+        for (int64_t j = 0; j < keys.to - keys.from; j++) {
+            vf p = v_exp(v_sub(v_load(m->p + j * QUERIES + v), log_sum));
+            v_store(m->p + j * QUERIES + v, p);
+            v_store(m->ds + j * QUERIES + v, v_mul(p, v_sub(v_load(m->ds + j * QUERIES + v), delta)));
+        }
+    }
+}
+
+static void backward_block(const attention *a, const backward_memory *m, int64_t q, int64_t tile)
+{
+    key_range keys = keys_of(a, q, tile);
+    int64_t count = keys.to - keys.from, at = keys.from * a->padded, block = q * a->padded;
+    if (count <= 0)
+        return;
+    rows_times(m->k + at, a->padded, count, m->q_turned + block, a->padded, m->p);
+    rows_times(m->v + at, a->padded, count, m->dout_turned + block, a->padded, m->ds);
+    probabilities(a, q, keys, m);
+    weights_times(m->p, count, m->dout + block, a->padded, a->padded, m->dv + at);
+    weights_times(m->ds, count, m->q + block, a->padded, a->padded, m->dk + at);
+    turned_rows_times(m->k + at, a->padded, count, a->padded, m->ds, m->dq_turned + block);
+}
+
+static void backward_head(const attention *a, const backward_memory *m, int head, int64_t token)
+{
+    const fr_call *call = a->call;
+    load_head(a, m, head, token);
+    for (int64_t tile = 0; tile < a->T; tile += TILE)
+        for (int64_t q = tile / QUERIES * QUERIES; q < a->T; q += QUERIES)
+            backward_block(a, m, q, tile);
+    for (int64_t q = 0; q < a->rows; q += QUERIES)
+        turn_back(a, m->dq_turned + q * a->padded, m->q + q * a->padded);
+    if (call->grad_in[0])
+        store_rows(a, call->grad_in[0], call->in_dtype[0], a->options->heads, head, token, a->T, a->scale, call->accumulate[0], m->q);
+}
+
+static void backward_job(const fr_call *call, int64_t job, void *memory)
+{
+    attention a = attention_of(call);
+    backward_memory m = backward_lay_out(&a, memory);
+    int kv_heads = a.options->kv_heads, group = a.options->heads / kv_heads, kv_head = (int)(job % kv_heads);
+    int64_t token = job / kv_heads * a.T;
+    load_rows(&a, call->in[1], call->in_dtype[1], kv_heads, kv_head, token, a.T, a.rows, 1, m.k);
+    load_rows(&a, call->in[2], call->in_dtype[2], kv_heads, kv_head, token, a.T, a.rows, 1, m.v);
+    memset(m.dk, 0, 2 * sizeof(float) * (size_t)(a.rows * a.padded)); /* d v lies behind d k */
+    for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
+        backward_head(&a, &m, head, token);
+    if (call->grad_in[1])
+        store_rows(&a, call->grad_in[1], call->in_dtype[1], kv_heads, kv_head, token, a.T, 1, call->accumulate[1], m.dk);
+    if (call->grad_in[2])
+        store_rows(&a, call->grad_in[2], call->in_dtype[2], kv_heads, kv_head, token, a.T, 1, call->accumulate[2], m.dv);
+}
+
+static size_t backward_bytes(const fr_call *call)
+{
+    attention a = attention_of(call);
+    return sizeof(float) * backward_floats(&a);
+}
+
+static size_t FR_ISA(attention_backward_scratch)(const fr_call *call)
+{
+    return fr_split_scratch(attention_jobs(call), backward_bytes(call));
+}
+
+static void FR_ISA(attention_backward)(const fr_call *call)
+{
+    fr_split_jobs(call, attention_jobs(call), backward_bytes(call), backward_job);
+}
+
+const fr_kernel FR_ISA(fr_kernels_attention)[2] = {
+    {"attention", FR_FORWARD, "attention_forward_" FR_ISA_TEXT, FR_ISA(attention_forward), FR_ISA(attention_forward_scratch), floats_only},
+    {"attention", FR_BACKWARD, "attention_backward_" FR_ISA_TEXT, FR_ISA(attention_backward), FR_ISA(attention_backward_scratch), floats_only}};
