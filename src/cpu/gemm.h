@@ -36,7 +36,8 @@ typedef struct fr_gemm_path {
     const char *name;
     int64_t row_step, column_step; /* pieces for threads should be multiples of these */
     size_t (*workspace)(int64_t m, int64_t n, int64_t k, fr_dtype c_dtype);
-    /* `workspace` may have any size of at least workspace(1, n, k); more is faster. */
+    size_t (*least)(int64_t m, int64_t n, int64_t k, fr_dtype c_dtype);
+    /* `workspace` may have any size from `least` on; up to what `workspace` says more is faster. */
     void (*run)(const fr_gemm_call *call, void *workspace, size_t bytes);
     /* A weight in the form `run` likes best: op(B) is k x n, taken from the fp32 rows (n x k) of a parameter. */
     size_t (*pack_bytes)(int64_t n, int64_t k);

@@ -209,5 +209,5 @@ static void onednn_pack(const float *rows, int64_t n, int64_t k, bool round, voi
 
 /* Row blocks begin at multiples of BLOCK_ROWS also when threads share the rows. */
 const fr_gemm_path fr_gemm_path_onednn = {.name = "gemm_onednn_bf16", .row_step = BLOCK_ROWS, .column_step = INT32_MAX,
-                                          .workspace = onednn_workspace, .run = onednn_run, .pack_bytes = onednn_pack_bytes,
+                                          .workspace = onednn_workspace, .least = onednn_workspace, .run = onednn_run, .pack_bytes = onednn_pack_bytes,
                                           .pack = onednn_pack, .packs_rows = true};

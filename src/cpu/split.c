@@ -115,22 +115,31 @@ static void run_gemm_part(void *context, int64_t worker, int thread)
     split->path->run(&part, split->workspace + (size_t)worker * split->bytes, split->bytes);
 }
 
+/* Shares the work out among `workers`; false if the workspace is too small for so many. */
+static bool share_out(gemm_split *split, int64_t workers, size_t bytes)
+{
+    const fr_gemm_call *product = split->product;
+    int64_t step = split->by_rows ? split->path->row_step : split->path->column_step;
+    int64_t steps = ((split->by_rows ? product->m : product->n) + step - 1) / step;
+    split->step = (steps + workers - 1) / workers * step;
+    split->workers = workers;
+    split->bytes = bytes / (size_t)workers / 64 * 64;
+    int64_t m = split->by_rows ? split->step : product->m, n = split->by_rows ? product->n : split->step;
+    return split->bytes >= split->path->least(m, n, product->k, product->c_dtype);
+}
+
 void fr_split_gemm(const fr_gemm_path *path, const fr_gemm_call *product, fr_pool *pool, void *workspace, size_t bytes)
 {
-    gemm_split split = {.path = path, .product = product, .workers = fr_pool_threads(pool), .workspace = workspace};
-    size_t least = path->workspace(1, product->n, product->k, product->c_dtype);
+    gemm_split split = {.path = path, .product = product, .workspace = workspace};
     int64_t row_steps = (product->m + path->row_step - 1) / path->row_step;
     int64_t column_steps = (product->n + path->column_step - 1) / path->column_step;
     split.by_rows = row_steps >= column_steps;
-    int64_t steps = split.by_rows ? row_steps : column_steps, step = split.by_rows ? path->row_step : path->column_step;
-    int64_t room = (int64_t)(bytes / aligned(least));
-    split.workers = split.workers < room ? split.workers : room;
-    split.workers = split.workers < steps ? split.workers : steps;
-    if (split.workers <= 1) {
+    int64_t steps = split.by_rows ? row_steps : column_steps, threads = fr_pool_threads(pool);
+    int64_t workers = threads < steps ? threads : steps;
+    while (workers > 1 && !share_out(&split, workers, bytes))
+        workers--;
+    if (workers <= 1)
         path->run(product, workspace, bytes);
-        return;
-    }
-    split.step = (steps + split.workers - 1) / split.workers * step;
-    split.bytes = bytes / (size_t)split.workers / 64 * 64;
-    fr_pool_for(pool, split.workers, run_gemm_part, &split);
+    else
+        fr_pool_for(pool, workers, run_gemm_part, &split);
 }

@@ -183,6 +183,13 @@ static size_t FR_ISA(gemm_workspace)(int64_t m, int64_t n, int64_t k, fr_dtype c
     return sizeof(float) * layout_floats(&l, n, needs_sums(k, c_dtype)) + 64;
 }
 
+static size_t FR_ISA(gemm_least)(int64_t m, int64_t n, int64_t k, fr_dtype c_dtype)
+{
+    gemm_layout l = {.depth = block_depth(k), .rows = ROWS, .columns = COLUMNS};
+    (void)m;
+    return sizeof(float) * layout_floats(&l, n, needs_sums(k, c_dtype)) + 64;
+}
+
 /* Fits the blocks into the memory given: fewer rows first, they only cost repacking of B. */
 static gemm_layout layout_fit(const fr_gemm_call *call, void *workspace, size_t bytes)
 {
@@ -273,5 +280,5 @@ static void FR_ISA(gemm_pack)(const float *rows, int64_t n, int64_t k, bool roun
 }
 
 const fr_gemm_path FR_ISA(fr_gemm_path) = {
-    .name = "gemm_" FR_ISA_TEXT, .row_step = ROWS, .column_step = COLUMNS, .workspace = FR_ISA(gemm_workspace),
+    .name = "gemm_" FR_ISA_TEXT, .row_step = ROWS, .column_step = COLUMNS, .workspace = FR_ISA(gemm_workspace), .least = FR_ISA(gemm_least),
     .run = FR_ISA(gemm_run), .pack_bytes = FR_ISA(gemm_pack_bytes), .pack = FR_ISA(gemm_pack)};
