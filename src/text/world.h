@@ -1,11 +1,11 @@
 /* text/world.h: how the built-in world is represented (internal).
  *
- * A world is (facts, grammar). Facts are classes of entries: a class is a kind of thing a sentence can name
- * (person, trade, fruit), an entry is one of them with its written forms ("knife", "knives", "a knife") and its
- * attributes, which point to entries of other classes (a person's trade, that trade's tool). The grammar is a
- * set of rules; a rule is a list of weighted alternatives; an alternative is a template that was compiled to
- * symbols. Two kinds of choice exist: which alternative of a rule, and which entry of a class. Everything else in
- * a document follows from earlier choices and the facts.
+ * A world is (facts, grammar). Facts are classes of entries: a class is a kind of thing a sentence can
+ * name (person, trade, fruit), an entry is one of them with its written forms ("knife", "knives", "a
+ * knife") and its attributes, which point to entries of other classes (a person's trade, that trade's
+ * tool). The grammar is a set of rules; a rule is a list of weighted alternatives; an alternative is a
+ * template that was compiled to symbols. Two kinds of choice exist: which alternative of a rule, and which
+ * entry of a class. Everything else in a document follows from earlier choices and the facts.
  *
  * One machine (world_machine.c) walks the grammar and stops at each choice. Three drivers answer it: a
  * random one writes documents, a searching one explains them, a replaying one proves the explanation.
@@ -27,7 +27,7 @@ enum {
 /* Written forms of an entry; the name is what follows '+' in a template. */
 typedef enum world_form {
     FORM_BASE,
-    FORM_S,    /* plural, or third person singular */
+    FORM_S, /* plural, or third person singular */
     FORM_ED,
     FORM_ING,
     FORM_LY,
@@ -42,10 +42,27 @@ typedef enum world_form {
 
 /* Names of attributes, in the order of world_attribute_names. */
 typedef enum world_attribute {
-    ATTRIBUTE_TRADE, ATTRIBUTE_HOME, ATTRIBUTE_PET, ATTRIBUTE_FOOD, ATTRIBUTE_COLOUR, ATTRIBUTE_HOBBY,
-    ATTRIBUTE_FRIEND, ATTRIBUTE_KIND, ATTRIBUTE_RIVER, ATTRIBUTE_WARE, ATTRIBUTE_SHOP, ATTRIBUTE_TOOL,
-    ATTRIBUTE_SPECIES, ATTRIBUTE_COAT, ATTRIBUTE_OWNER, ATTRIBUTE_SOUND, ATTRIBUTE_SHELTER, ATTRIBUTE_MEAL,
-    ATTRIBUTE_MATERIAL, ATTRIBUTE_PLACE, ATTRIBUTE_ACT,
+    ATTRIBUTE_TRADE,
+    ATTRIBUTE_HOME,
+    ATTRIBUTE_PET,
+    ATTRIBUTE_FOOD,
+    ATTRIBUTE_COLOUR,
+    ATTRIBUTE_HOBBY,
+    ATTRIBUTE_FRIEND,
+    ATTRIBUTE_KIND,
+    ATTRIBUTE_RIVER,
+    ATTRIBUTE_WARE,
+    ATTRIBUTE_SHOP,
+    ATTRIBUTE_TOOL,
+    ATTRIBUTE_SPECIES,
+    ATTRIBUTE_COAT,
+    ATTRIBUTE_OWNER,
+    ATTRIBUTE_SOUND,
+    ATTRIBUTE_SHELTER,
+    ATTRIBUTE_MEAL,
+    ATTRIBUTE_MATERIAL,
+    ATTRIBUTE_PLACE,
+    ATTRIBUTE_ACT,
     WORLD_ATTRIBUTE_NAMES
 } world_attribute;
 
@@ -82,11 +99,11 @@ typedef struct world_symbol {
     uint8_t op, form, path_length;
     uint8_t path[WORLD_PATH];
     bool capital, silent;
-    int8_t place;        /* register of pick and recall; first of a sum; -1 = none */
-    int8_t second;       /* second register of a sum */
-    char sign;           /* + - * of a sum */
-    int16_t target;      /* rule or class number */
-    world_text text;     /* of a literal */
+    int8_t place;    /* register of pick and recall; first of a sum; -1 = none */
+    int8_t second;   /* second register of a sum */
+    char sign;       /* + - * of a sum */
+    int16_t target;  /* rule or class number */
+    world_text text; /* of a literal */
 } world_symbol;
 typedef struct world_alternative {
     const world_symbol *symbols;
@@ -117,8 +134,9 @@ extern const char *const world_attribute_names[WORLD_ATTRIBUTE_NAMES];
 
 /* -- words: world_words.c -- */
 typedef enum world_shape { SHAPE_NOUN, SHAPE_VERB, SHAPE_ADJECTIVE, SHAPE_PLAIN, SHAPE_GIVEN } world_shape;
-/* Fills the forms of one entry from its lexicon spelling: "knife/knives", "run/ran/running", "Mara:she". */
-bool world_inflect(fr_arena *arena, world_shape shape, const char *spelling, size_t length, world_entry *entry);
+/* Fills the forms of one entry from its lexicon spelling: "knife/knives", "run/ran/running", "Mara/f". */
+bool world_inflect(fr_arena *arena, world_shape shape, const char *spelling, size_t length,
+                   world_entry *entry);
 bool world_set_form(fr_arena *arena, world_entry *entry, world_form form, const char *text);
 
 /* -- the lexicon and the templates: world/ -- */
@@ -155,7 +173,8 @@ fr_status world_make_facts(world *w, fr_error *error);
 fr_status world_compile(world *w, fr_error *error);
 /* -- information: world_bits.c -- */
 int64_t world_log2(uint64_t x); /* log2(x) in units of 2^-32, x >= 1; integers only */
-fr_status world_weigh(fr_arena *arena, world_choice *choice, const char *name, const uint32_t *weights, int count, fr_error *error);
+fr_status world_weigh(fr_arena *arena, world_choice *choice, const char *name, const uint32_t *weights,
+                      int count, fr_error *error);
 int world_draw(const world_choice *choice, uint32_t ticket); /* the entry that holds this ticket */
 
 /* -- the machine: world_machine.c -- */
@@ -175,8 +194,8 @@ typedef struct world_machine {
     world_state state;
     world_symbol start;
     world_frame frames[WORLD_FRAMES];
-    fr_buffer *out;    /* writing; or NULL: */
-    const char *text;  /* matching against this */
+    fr_buffer *out;   /* writing; or NULL: */
+    const char *text; /* matching against this */
     size_t bytes;
     int64_t *mentions; /* counts of stated facts by world_fact_index; may be NULL */
 } world_machine;
@@ -200,8 +219,10 @@ world_text world_form_of(const world *w, world_ref ref, world_form form);
 /* Every (entry, attribute) of a world has a number, for counting how often it is stated. */
 int world_fact_count(const world *w);
 int world_fact_index(const world *w, world_ref ref, int slot);
-/* Writes one derivation of a rule; the machine is the caller's, its `mentions` kept, its registers readable after. */
-fr_status world_write(world_machine *machine, const world *w, int rule, fr_rng *rng, fr_buffer *out, fr_error *error);
+/* Writes one derivation of a rule. The machine is the caller's: `mentions` goes on counting, and registers and
+ * cost can be read afterwards. */
+fr_status world_write(world_machine *machine, const world *w, int rule, fr_rng *rng, fr_buffer *out,
+                      fr_error *error);
 /* Streams of documents beside FR_TRAIN and FR_VALID. */
 enum { WORLD_STREAM_TASKS = 16 };
 fr_rng world_document_rng(const world *w, uint64_t docs_seed, int stream, int64_t index);
@@ -213,8 +234,10 @@ typedef struct world_parse {
     int64_t cost;
 } world_parse;
 /* All ways to derive the text, up to two: parses is 1 for every document of the world. */
-fr_status world_parse_text(const world *w, const char *text, size_t bytes, fr_arena *arena, world_parse *parse, fr_error *error);
+fr_status world_parse_text(const world *w, const char *text, size_t bytes, fr_arena *arena,
+                           world_parse *parse, fr_error *error);
 /* Writes the document of recorded choices. */
-fr_status world_replay(const world *w, const world_parse *parse, fr_buffer *out, int64_t *cost, fr_error *error);
+fr_status world_replay(const world *w, const world_parse *parse, fr_buffer *out, int64_t *cost,
+                       fr_error *error);
 
 #endif

@@ -1,8 +1,9 @@
 /* world_bits.c: probabilities and information in integers.
  *
- * A probability is weight / total with 32-bit integers, so that every machine draws the same entry for the same
- * ticket. Information is a fixed-point number with 32 fractional bits: log2 by repeated squaring, no libm. Sums
- * of such numbers do not depend on order, which makes the floor of a corpus exactly reproducible.
+ * A probability is weight / total with 32-bit integers, so that every machine draws the same entry for the
+ * same ticket. Information is a fixed-point number with 32 fractional bits: log2 by repeated squaring, no
+ * libm. Sums of such numbers do not depend on order, which makes the floor of a corpus exactly
+ * reproducible.
  */
 #include "text/world.h"
 #include <string.h>
@@ -22,8 +23,8 @@ int64_t world_log2(uint64_t x)
     return result;
 }
 
-fr_status world_weigh(fr_arena *arena, world_choice *choice, const char *name, const uint32_t *weights, int count,
-                      fr_error *error)
+fr_status world_weigh(fr_arena *arena, world_choice *choice, const char *name, const uint32_t *weights,
+                      int count, fr_error *error)
 {
     size_t bytes = (size_t)(count + 1) * sizeof(uint32_t);
     choice->name = name;

@@ -15,8 +15,8 @@
 #include <string.h>
 
 const char *const world_attribute_names[WORLD_ATTRIBUTE_NAMES] = {
-    "trade", "home", "pet", "food", "colour", "hobby", "friend", "kind", "river", "ware", "shop",
-    "tool", "species", "coat", "owner", "sound", "shelter", "meal", "material", "place", "act"};
+    "trade", "home",    "pet",  "food",  "colour", "hobby",   "friend", "kind",     "river", "ware", "shop",
+    "tool",  "species", "coat", "owner", "sound",  "shelter", "meal",   "material", "place", "act"};
 
 static int find(const char *const *names, int count, const char *name, size_t length)
 {
@@ -158,7 +158,8 @@ static fr_status compile_template(world *w, const char *source, world_alternativ
         } else {
             at++;
             if (!compile_slot(w, &at, &symbols[count++]))
-                return fr_error_set(error, FR_BUG, source, NULL, "bad slot in a template, before '%.40s'", at);
+                return fr_error_set(error, FR_BUG, source, NULL, "bad slot in a template, before '%.40s'",
+                                    at);
         }
     }
     *out = (world_alternative){symbols, count, source};
@@ -206,7 +207,8 @@ static fr_status compile_rule(world *w, world_rule *rule, fr_error *error)
             if (strcmp(t->rule, name) != 0)
                 continue;
             if (count == MOST || t->weight <= 0)
-                return fr_error_set(error, FR_BUG, name, NULL, "too many alternatives, or one without weight");
+                return fr_error_set(error, FR_BUG, name, NULL,
+                                    "too many alternatives, or one without weight");
             FR_TRY(compile_template(w, t->text, &rule->alternatives[count], error));
             weights[count++] = (uint32_t)t->weight;
             w->patterns += has_words(t->text) && strncmp(name, "task_", 5) != 0 ? 1 : 0;

@@ -1,14 +1,15 @@
 /* world_explain.c: from a document back to the choices that wrote it.
  *
  * Depth-first search over the answers to the machine's questions. The machine refuses an answer as soon as
- * the text does not go on like that, so wrong ways die within a word or a phrase. The search does not stop at the first
- * derivation: it looks for a second one, and a document with two would have no well-defined information. The
- * tests hold every document to exactly one. Hostile text is bounded by a limit on answers tried.
+ * the text does not go on like that, so wrong ways die within a word or a phrase. The search does not stop
+ * at the first derivation: it looks for a second one, and a document with two would have no well-defined
+ * information. The tests hold every document to exactly one. Hostile text is bounded by a limit on answers
+ * tried.
  */
 #include "text/world.h"
 #include <string.h>
 
-enum { TRIES = 200 * 1000 * 1000, MOST_CHOICES = 1 << 16 };
+enum { TRIES = 20 * 1000 * 1000, MOST_CHOICES = 1 << 16 };
 
 typedef struct point { /* a question, the state in which it was asked, and the answer being tried */
     world_state state;
@@ -82,7 +83,8 @@ static fr_status explore(search *s, fr_arena *arena, world_parse *parse, fr_erro
         if (!world_question_allows(&p->question, p->answer))
             continue;
         if (++s->tries > TRIES)
-            return fr_error_set(error, FR_BAD_DATA, NULL, NULL, "gave up explaining after %d attempts", TRIES);
+            return fr_error_set(error, FR_BAD_DATA, NULL, NULL, "gave up explaining after %d attempts",
+                                TRIES);
         s->machine->state = p->state;
         if (world_machine_take(s->machine, &p->question, p->answer))
             FR_TRY(advance(s, arena, parse, error));
@@ -90,8 +92,8 @@ static fr_status explore(search *s, fr_arena *arena, world_parse *parse, fr_erro
     return FR_OK;
 }
 
-fr_status world_parse_text(const world *w, const char *text, size_t bytes, fr_arena *arena, world_parse *parse,
-                           fr_error *error)
+fr_status world_parse_text(const world *w, const char *text, size_t bytes, fr_arena *arena,
+                           world_parse *parse, fr_error *error)
 {
     search s = {0};
     *parse = (world_parse){0};
@@ -152,7 +154,8 @@ static fr_status follow(const world *w, const world_parse *parse, fr_buffer *out
     return whole ? FR_OK : fr_error_set(error, FR_BAD_DATA, NULL, NULL, "choices do not fit this world");
 }
 
-fr_status world_replay(const world *w, const world_parse *parse, fr_buffer *out, int64_t *cost, fr_error *error)
+fr_status world_replay(const world *w, const world_parse *parse, fr_buffer *out, int64_t *cost,
+                       fr_error *error)
 {
     return follow(w, parse, out, false, cost, error);
 }
@@ -167,8 +170,8 @@ static fr_status explain(const world *w, const char *text, size_t bytes, fr_aren
         return fr_error_set(error, FR_BUG, NULL, NULL, "two ways to derive this document");
     FR_TRY(follow(w, &parse, out, true, &cost, error));
     double total = (double)cost / 4294967296.0;
-    fr_buffer_printf(out, "%8.3f  bits in %d choices, %zu bytes, %.3f bits per byte\n", total, parse.count, bytes,
-                     bytes ? total / (double)bytes : 0.0);
+    fr_buffer_printf(out, "%8.3f  bits in %d choices, %zu bytes, %.3f bits per byte\n", total, parse.count,
+                     bytes, bytes ? total / (double)bytes : 0.0);
     if (bits)
         *bits = total;
     return FR_OK;

@@ -1,9 +1,9 @@
 /* world_facts.c: who lives in the world, and what is true of them.
  *
- * Everything here is a function of the world's seed: which words are frequent, who the sixty people are, their
- * trades, homes, pets and tastes, which river passes a place, who keeps a treasure. The fixed relations of
- * the lexicon (a baker has an oven, a dog barks) hold in every world. The stream of each decision
- * is named, so adding a class never changes another one.
+ * Everything here is a function of the world's seed: which words are frequent, who the sixty people are,
+ * their trades, homes, pets and tastes, which river passes a place, who keeps a treasure. The fixed
+ * relations of the lexicon (a baker has an oven, a dog barks) hold in every world. The stream of each
+ * decision is named, so adding a class never changes another one.
  */
 #include "text/world.h"
 #include "text/world/world_names.h"
@@ -43,7 +43,8 @@ static void shuffle(words *list, fr_rng *rng)
 }
 
 /* A class of `count` entries weighted by rank. */
-static fr_status add_class(world *w, const char *name, int count, int flatness, world_class **out, fr_error *error)
+static fr_status add_class(world *w, const char *name, int count, int flatness, world_class **out,
+                           fr_error *error)
 {
     uint32_t weights[1024];
     if (w->class_count == WORLD_CLASSES || count > 1024)
@@ -63,7 +64,8 @@ static fr_status out_of_memory(fr_error *error)
     return fr_error_memory(error, 64, "the world's words");
 }
 
-static fr_status add_words(world *w, const char *name, world_shape shape, int flatness, const words *list, fr_error *error)
+static fr_status add_words(world *w, const char *name, world_shape shape, int flatness, const words *list,
+                           fr_error *error)
 {
     world_class *c;
     FR_TRY(add_class(w, name, list->count, flatness, &c, error));
@@ -136,10 +138,12 @@ static fr_status add_tables(world *w, fr_error *error)
 
 static const char *number_words(fr_arena *arena, int n)
 {
-    static const char *const low[] = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
-                                      "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen",
-                                      "seventeen", "eighteen", "nineteen"};
-    static const char *const tens[] = {"", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"};
+    static const char *const low[] = {"zero",    "one",     "two",       "three",    "four",
+                                      "five",    "six",     "seven",     "eight",    "nine",
+                                      "ten",     "eleven",  "twelve",    "thirteen", "fourteen",
+                                      "fifteen", "sixteen", "seventeen", "eighteen", "nineteen"};
+    static const char *const tens[] = {"",      "",      "twenty",  "thirty", "forty",
+                                       "fifty", "sixty", "seventy", "eighty", "ninety"};
     if (n < 20)
         return low[n];
     if (n > 99)
@@ -162,8 +166,8 @@ static fr_status add_numbers(world *w, const char *name, int least, int most, fr
     return FR_OK;
 }
 
-/* Deals one attribute to every entry of a class: the other class is shuffled like a deck of cards and dealt as often as
- * needed, so that every trade has its people and every place its inhabitants. */
+/* Deals one attribute to every entry of a class: the other class is shuffled like a deck of cards and dealt
+ * as often as needed, so that every trade has its people and every place its inhabitants. */
 static void deal(world *w, int class_number, world_attribute name, const char *from, fr_rng *rng)
 {
     int deck[1024], other = class_named(w, from);
@@ -192,7 +196,8 @@ static fr_status add_places(world *w, fr_error *error)
     FR_TRY(add_class(w, "place", PLACES, 30, &c, error));
     for (int i = 0; i < PLACES; i++) {
         world_text tail = tails.items[fr_rng_below(&rng, (uint64_t)tails.count)], head = heads.items[i];
-        const char *name = fr_arena_printf(&w->arena, "%.*s%.*s", (int)head.length, head.data, (int)tail.length, tail.data);
+        const char *name =
+            fr_arena_printf(&w->arena, "%.*s%.*s", (int)head.length, head.data, (int)tail.length, tail.data);
         if (!name || !world_set_form(&w->arena, &c->entries[i], FORM_BASE, name))
             return out_of_memory(error);
     }
@@ -202,12 +207,13 @@ static fr_status add_places(world *w, fr_error *error)
     return FR_OK;
 }
 
-static fr_status name_person(world *w, world_entry *person, world_text given, world_text head, world_text tail, fr_error *error)
+static fr_status name_person(world *w, world_entry *person, world_text given, world_text head,
+                             world_text tail, fr_error *error)
 {
     if (!world_inflect(&w->arena, SHAPE_GIVEN, given.data, given.length, person))
         return out_of_memory(error);
-    const char *full = fr_arena_printf(&w->arena, "%s %.*s%.*s", person->forms[FORM_BASE].data, (int)head.length,
-                                       head.data, (int)tail.length, tail.data);
+    const char *full = fr_arena_printf(&w->arena, "%s %.*s%.*s", person->forms[FORM_BASE].data,
+                                       (int)head.length, head.data, (int)tail.length, tail.data);
     if (!full || !world_set_form(&w->arena, person, FORM_FULL, full))
         return out_of_memory(error);
     return FR_OK;
@@ -283,7 +289,8 @@ static fr_status add_treasures(world *w, fr_error *error)
     world_class *c;
     fr_rng rng = stream_of(w, "treasure");
     int number = w->class_count;
-    const world_class *epithets = &w->classes[class_named(w, "epithet")], *relics = &w->classes[class_named(w, "relic")];
+    const world_class *epithets = &w->classes[class_named(w, "epithet")],
+                      *relics = &w->classes[class_named(w, "relic")];
     FR_TRY(add_class(w, "treasure", TREASURES, 40, &c, error));
     for (int i = 0; i < TREASURES; i++) { /* the lists are shuffled by seed already */
         const char *name = fr_arena_printf(&w->arena, "%s %s", epithets->entries[i].forms[FORM_BASE].data,

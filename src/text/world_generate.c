@@ -1,9 +1,9 @@
 /* world_generate.c: a whole data folder from the built-in world.
  *
- * Documents cost almost nothing to write, so they are written twice: once to train the tokenizer on (up to a
- * cap), once to encode. Validation documents are another stream of random numbers; their information, summed in
- * fixed point, divided by their bytes is the corpus's floor: no model that does not know the random
- * numbers can be expected to do better on them.
+ * Documents cost almost nothing to write, so they are written twice: once to train the tokenizer on (up to
+ * a cap), once to encode. Validation documents are another stream of random numbers; their information,
+ * summed in fixed point, divided by their bytes is the corpus's floor: no model that does not know the
+ * random numbers can be expected to do better on them.
  */
 #include "text/world.h"
 #include <string.h>
@@ -83,7 +83,8 @@ static fr_status write_text(generator *g, fr_corpus_split split, int64_t index, 
 
 static fr_status train_tokenizer(generator *g, fr_error *error)
 {
-    fr_tokenizer_options options = {.vocab = g->options->vocab ? g->options->vocab : 2048, .pool = g->options->pool,
+    fr_tokenizer_options options = {.vocab = g->options->vocab ? g->options->vocab : 2048,
+                                    .pool = g->options->pool,
                                     .progress = g->options->progress};
     fr_tokenizer_trainer *trainer;
     FR_TRY(fr_tokenizer_trainer_create(&trainer, &options, error));
@@ -113,9 +114,11 @@ static fr_status write_split(generator *g, fr_corpus_split split, int64_t least,
         g->documents[split]++;
         g->bytes[split] += (int64_t)g->text.length;
         if (g->documents[split] % 256 == 0)
-            fr_progress_update(g->options->progress, "documents", (double)g->bytes[split], (double)least, NULL);
+            fr_progress_update(g->options->progress, "documents", (double)g->bytes[split], (double)least,
+                               NULL);
         if (fr_progress_stop(g->options->progress))
-            return fr_error_set(error, FR_STOPPED, g->options->out_folder, "run the same command again", "stopped");
+            return fr_error_set(error, FR_STOPPED, g->options->out_folder, "run the same command again",
+                                "stopped");
     }
     return FR_OK;
 }
@@ -130,12 +133,13 @@ static fr_status finish(generator *g, fr_error *error)
 {
     fr_buffer details;
     fr_buffer_init(&details, 0);
-    fr_buffer_printf(&details,
-                     "{\"sources\": [\"the built-in world\"], \"licence\": \"CC0-1.0\", \"world_version\": %d, "
-                     "\"world_seed\": \"%llu\", \"docs_seed\": \"%llu\", \"floor_bpb\": %.17g, \"word_types\": %zu, "
-                     "\"patterns\": %d}",
-                     WORLD_VERSION, (unsigned long long)g->options->seed, (unsigned long long)g->options->docs_seed,
-                     floor_of(g), g->words.count, g->w->patterns);
+    fr_buffer_printf(
+        &details,
+        "{\"sources\": [{\"name\": \"built-in world\"}], \"licence\": \"CC0-1.0\", \"world_version\": %d, "
+        "\"world_seed\": \"%llu\", \"docs_seed\": \"%llu\", \"floor_bpb\": %.17g, \"word_types\": %zu, "
+        "\"patterns\": %d}",
+        WORLD_VERSION, (unsigned long long)g->options->seed, (unsigned long long)g->options->docs_seed,
+        floor_of(g), g->words.count, g->w->patterns);
     fr_status status = details.failed ? fr_error_memory(error, 1024, "corpus details")
                                       : fr_corpus_writer_finish(g->writer, details.data, error);
     fr_buffer_release(&details);
@@ -157,12 +161,13 @@ static fr_status summarise(const generator *g, fr_world_summary *summary, fr_err
 {
     fr_corpus *corpus;
     FR_TRY(fr_corpus_open(&corpus, g->options->out_folder, false, error));
-    *summary = (fr_world_summary){.documents = g->documents[FR_TRAIN] + g->documents[FR_VALID],
-                                  .bytes = g->bytes[FR_TRAIN] + g->bytes[FR_VALID],
-                                  .tokens = fr_corpus_tokens(corpus, FR_TRAIN) + fr_corpus_tokens(corpus, FR_VALID),
-                                  .word_types = (int64_t)g->words.count,
-                                  .patterns = g->w->patterns,
-                                  .floor_bpb = floor_of(g)};
+    *summary =
+        (fr_world_summary){.documents = g->documents[FR_TRAIN] + g->documents[FR_VALID],
+                           .bytes = g->bytes[FR_TRAIN] + g->bytes[FR_VALID],
+                           .tokens = fr_corpus_tokens(corpus, FR_TRAIN) + fr_corpus_tokens(corpus, FR_VALID),
+                           .word_types = (int64_t)g->words.count,
+                           .patterns = g->w->patterns,
+                           .floor_bpb = floor_of(g)};
     fr_corpus_free(corpus);
     return FR_OK;
 }

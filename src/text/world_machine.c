@@ -1,12 +1,13 @@
 /* world_machine.c: the machine that walks the grammar.
  *
- * A stack of frames, each a run of symbols still to do. Literals, recalled words and sums need no decision: the
- * machine writes them, or, when explaining, checks that the text goes on with them. At a rule or a pick it
- * stops and asks. A named pick ({P:person}) never takes an entry the document has already named, so two people
- * of a story are two people; the tickets of those entries are taken out of the draw, and out of the cost.
+ * A stack of frames, each a run of symbols still to do. Literals, recalled words and sums need no
+ * decision: the machine writes them, or, when explaining, checks that the text goes on with them. At a
+ * rule or a pick it stops and asks. A named pick ({P:person}) never takes an entry the document has
+ * already named, so two people of a story are two people; the tickets of those entries are taken out of
+ * the draw, and out of the cost.
  *
- * The whole state besides the frames is a small struct. A frame below `used` is never changed while a snapshot
- * refers to it: advancing copies the frame. So a search can go back by restoring the struct.
+ * The whole state besides the frames is a small struct. A frame below `used` is never changed while a
+ * snapshot refers to it: advancing copies the frame. So a search can go back by restoring the struct.
  */
 #include "text/world.h"
 #include <string.h>
@@ -105,7 +106,8 @@ static bool recall(world_machine *machine, const world_symbol *symbol)
 static bool sum(world_machine *machine, const world_symbol *symbol)
 {
     char text[24];
-    world_ref a = machine->state.registers[(int)symbol->place], b = machine->state.registers[(int)symbol->second];
+    world_ref a = machine->state.registers[(int)symbol->place],
+              b = machine->state.registers[(int)symbol->second];
     if (a.kind < 0 || b.kind < 0)
         return false;
     int x = machine->w->classes[a.kind].entries[a.entry].value;
@@ -158,7 +160,8 @@ int64_t world_question_cost(const world_question *question, int index)
     const world_choice *choice = question->choice;
     if (question->excluded_count == 0)
         return choice->cost[index];
-    return world_log2(question->total) - world_log2(choice->cumulative[index + 1] - choice->cumulative[index]);
+    return world_log2(question->total) -
+           world_log2(choice->cumulative[index + 1] - choice->cumulative[index]);
 }
 
 bool world_machine_take(world_machine *machine, const world_question *question, int index)

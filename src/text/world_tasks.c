@@ -4,10 +4,10 @@
  *     schema              world_sounds, world_rivers   two beginnings, one fits the ending
  *     language modelling  world_pets, world_reading    the answer must be produced
  *
- * An item is one derivation of a task rule (world/world_chapter_tasks.c), cut at its '|'. Wrong answers are other
- * entries of the right answer's class. Items come from their own stream of random numbers, so they share no text with
- * training or validation documents beyond the phrases every document uses; world_reading asks about
- * its own context only, the others about facts of the corpus.
+ * An item is one derivation of a task rule (world/world_chapter_tasks.c), cut at its '|'. Wrong answers
+ * are other entries of the right answer's class. Items come from their own stream of random numbers, so
+ * they share no text with training or validation documents beyond the phrases every document uses;
+ * world_reading asks about its own context only, the others about facts of the corpus.
  */
 #include "text/world.h"
 #include <string.h>
@@ -25,10 +25,13 @@ typedef struct task {
 } task;
 
 static const task tasks[] = {
-    {"world_trades", TASK_CHOICE, 0, "task_trades", 'P', ATTRIBUTE_TRADE, FORM_A, "What somebody's trade is."},
+    {"world_trades", TASK_CHOICE, 0, "task_trades", 'P', ATTRIBUTE_TRADE, FORM_A,
+     "What somebody's trade is."},
     {"world_homes", TASK_CHOICE, 2, "task_homes", 'P', ATTRIBUTE_HOME, FORM_BASE, "Where somebody lives."},
-    {"world_sounds", TASK_SCHEMA, 0, "task_sounds", 'A', ATTRIBUTE_SOUND, FORM_BASE, "Which animal makes the noise."},
-    {"world_rivers", TASK_SCHEMA, 0, "task_rivers", 'L', ATTRIBUTE_RIVER, FORM_BASE, "Which place lies on the river."},
+    {"world_sounds", TASK_SCHEMA, 0, "task_sounds", 'A', ATTRIBUTE_SOUND, FORM_BASE,
+     "Which animal makes the noise."},
+    {"world_rivers", TASK_SCHEMA, 0, "task_rivers", 'L', ATTRIBUTE_RIVER, FORM_BASE,
+     "Which place lies on the river."},
     {"world_pets", TASK_LANGUAGE, 0, "task_pets", 'P', ATTRIBUTE_PET, FORM_BASE, "What animal somebody has."},
     {"world_reading", TASK_LANGUAGE, 2, "task_reading", 'X', ATTRIBUTE_KIND, FORM_BASE,
      "A question about a short passage."},
@@ -88,7 +91,8 @@ static world_ref other_entry(const world *w, const world_ref *taken, int count, 
     }
 }
 
-static void put_choice_item(const world *w, const task *t, world_ref subject, const item *it, fr_rng *rng, fr_buffer *out)
+static void put_choice_item(const world *w, const task *t, world_ref subject, const item *it, fr_rng *rng,
+                            fr_buffer *out)
 {
     world_ref options[CHOICES] = {world_attribute_of(w, subject, t->attribute)};
     for (int i = 1; i < CHOICES; i++)
@@ -117,7 +121,8 @@ static void put_schema_option(fr_buffer *out, const char *context, const char *s
     fr_buffer_release(&whole);
 }
 
-static void put_schema_item(const world *w, const task *t, world_ref subject, const item *it, fr_rng *rng, fr_buffer *out)
+static void put_schema_item(const world *w, const task *t, world_ref subject, const item *it, fr_rng *rng,
+                            fr_buffer *out)
 {
     world_ref truth = world_attribute_of(w, subject, t->attribute), other, fact;
     do { /* the other beginning must not fit as well */
@@ -188,18 +193,21 @@ static fr_status write_bundle(int items, const char *folder, fr_buffer *out, fr_
     fr_buffer_clear(out);
     fr_buffer_printf(out, "icl_tasks:\n");
     for (int i = 0; i < TASKS; i++)
-        fr_buffer_printf(out, "-\n  label: %s\n  dataset_uri: world/%s.jsonl\n  num_fewshot: [%d]\n  icl_task_type: %s\n",
-                         tasks[i].label, tasks[i].label, tasks[i].shots, kind_names[tasks[i].kind]);
+        fr_buffer_printf(
+            out, "-\n  label: %s\n  dataset_uri: world/%s.jsonl\n  num_fewshot: [%d]\n  icl_task_type: %s\n",
+            tasks[i].label, tasks[i].label, tasks[i].shots, kind_names[tasks[i].kind]);
     FR_TRY(save(out, folder, "core.yaml", error));
     fr_buffer_clear(out);
-    fr_buffer_printf(out, "Eval Task,Task Category,Task Type,#shots,#datapoints,Random baseline,Centered Metric?,Description\n");
+    fr_buffer_printf(out, "Eval Task,Task Category,Task Type,#shots,#datapoints,Random baseline,Centered "
+                          "Metric?,Description\n");
     for (int i = 0; i < TASKS; i++)
-        fr_buffer_printf(out, "%s,world,%s,%d,%d,%d,,%s\n", tasks[i].label, kind_names[tasks[i].kind], tasks[i].shots,
-                         items, baselines[tasks[i].kind], tasks[i].description);
+        fr_buffer_printf(out, "%s,world,%s,%d,%d,%d,,%s\n", tasks[i].label, kind_names[tasks[i].kind],
+                         tasks[i].shots, items, baselines[tasks[i].kind], tasks[i].description);
     return save(out, folder, "eval_meta_data.csv", error);
 }
 
-static fr_status write_all(world_machine *machine, const world *w, const char *folder, int items, fr_error *error)
+static fr_status write_all(world_machine *machine, const world *w, const char *folder, int items,
+                           fr_error *error)
 {
     char data[1200];
     fr_buffer text, out;
@@ -220,7 +228,8 @@ fr_status fr_world_tasks(uint64_t seed, const char *out_folder, int items_per_ta
 {
     world *w;
     if (items_per_task < 1 || items_per_task > 1000000 || strlen(out_folder) > 1000)
-        return fr_error_set(error, FR_BAD_USAGE, out_folder, NULL, "1 to 1000000 items per task, and a shorter path");
+        return fr_error_set(error, FR_BAD_USAGE, out_folder, NULL,
+                            "1 to 1000000 items per task, and a shorter path");
     FR_TRY(world_create(&w, seed, error));
     world_machine *machine = fr_allocate(sizeof *machine);
     fr_status status = machine ? write_all(machine, w, out_folder, items_per_task, error)

@@ -4,7 +4,7 @@
  *     noun       knife/knives
  *     verb       run/ran/running   (past, then present participle; the third form may be left out)
  *     adjective  patient/patience, else by rule: quiet, quietly, quietness, a quiet
- *     given name Mara:f or Tobin:m, which fixes the pronouns
+ *     given name Mara/f or Tobin/m, which fixes the pronouns
  * A form that makes no sense for a class simply is not asked for by any template.
  */
 #include "text/world.h"
@@ -40,7 +40,8 @@ static bool has_soft_y(const char *word)
 
 static void add_s(const char *word, char *out, size_t size)
 {
-    bool hiss = ends_with(word, "s") || ends_with(word, "x") || ends_with(word, "ch") || ends_with(word, "sh");
+    bool hiss =
+        ends_with(word, "s") || ends_with(word, "x") || ends_with(word, "ch") || ends_with(word, "sh");
     if (has_soft_y(word))
         snprintf(out, size, "%.*sies", (int)strlen(word) - 1, word);
     else
@@ -135,7 +136,8 @@ static bool set_shape(fr_arena *arena, world_shape shape, const char *word, cons
     return true;
 }
 
-bool world_inflect(fr_arena *arena, world_shape shape, const char *spelling, size_t length, world_entry *entry)
+bool world_inflect(fr_arena *arena, world_shape shape, const char *spelling, size_t length,
+                   world_entry *entry)
 {
     char text[128];
     if (length >= sizeof text)

@@ -1,8 +1,8 @@
 /* world_write.c: documents out of numbers.
  *
- * A document is a function of (world seed, documents' seed, stream, index): the generator's stream is keyed by
- * all four, and the i-th choice takes the i-th number. Training, validation and task items are different streams, so a
- * hidden validation set is the same call with another documents' seed.
+ * A document is a function of (world seed, documents' seed, stream, index): the generator's stream is
+ * keyed by all four, and the i-th choice takes the i-th number. Training, validation and task items are
+ * different streams, so a hidden validation set is the same call with another documents' seed.
  */
 #include "text/world.h"
 #include <string.h>
@@ -28,7 +28,8 @@ static int draw(const world_question *q, fr_rng *rng)
     return world_draw(q->choice, ticket);
 }
 
-fr_status world_write(world_machine *machine, const world *w, int rule, fr_rng *rng, fr_buffer *out, fr_error *error)
+fr_status world_write(world_machine *machine, const world *w, int rule, fr_rng *rng, fr_buffer *out,
+                      fr_error *error)
 {
     world_question q;
     world_stop stop;
@@ -38,7 +39,8 @@ fr_status world_write(world_machine *machine, const world *w, int rule, fr_rng *
     while (fine && (stop = world_machine_run(machine, &q)) == STOP_CHOICE)
         fine = world_machine_take(machine, &q, draw(&q, rng));
     if (!fine || stop != STOP_DONE)
-        return fr_error_set(error, FR_BUG, w->rules[rule].choice.name, NULL, "a document could not be finished");
+        return fr_error_set(error, FR_BUG, w->rules[rule].choice.name, NULL,
+                            "a document could not be finished");
     return out->failed ? fr_error_memory(error, out->length, "a document") : FR_OK;
 }
 

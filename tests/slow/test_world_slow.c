@@ -1,6 +1,7 @@
-/* test_world_slow: what the built-in world promises on a corpus of full size: the choices of 1,000 documents
- * of the default world and of 200 documents of many others are recovered exactly, 5 MB hold over 5,000 word types, the
- * floor lies between 0.4 and 1.2 bits per byte, and xz -9 needs more than 1.5 on the validation text.
+/* test_world_slow: what the built-in world promises on a corpus of full size: the choices of 1,000
+ * documents of the default world and of 200 documents of many others are recovered exactly, 5 MB hold over
+ * 5,000 word types, the floor lies between 0.4 and 1.2 bits per byte, and xz -9 needs more than 1.5 on the
+ * validation text.
  */
 #include "../unit/test.h"
 #include "../unit/scratch.h"
@@ -60,9 +61,9 @@ TEST(five_megabytes_keep_the_promises)
     snprintf(folder, sizeof folder, "%s", scratch("world"));
     fr_world_options options = {.out_folder = folder, .seed = 1, .docs_seed = 1, .bytes = 5000000};
     CHECK_OK(fr_world_generate(&options, &summary, &error));
-    printf("# floor %.4f bpb, %lld documents, %lld tokens, %lld word types, %lld patterns\n", summary.floor_bpb,
-           (long long)summary.documents, (long long)summary.tokens, (long long)summary.word_types,
-           (long long)summary.patterns);
+    printf("# floor %.4f bpb, %lld documents, %lld tokens, %lld word types, %lld patterns\n",
+           summary.floor_bpb, (long long)summary.documents, (long long)summary.tokens,
+           (long long)summary.word_types, (long long)summary.patterns);
     CHECK(summary.floor_bpb > 0.4 && summary.floor_bpb < 1.2);
     CHECK(summary.word_types > 5000);
     CHECK(summary.patterns >= 400);

@@ -10,7 +10,8 @@
 
 static fr_error error;
 
-static void document(uint64_t seed, uint64_t docs_seed, fr_corpus_split split, int64_t index, fr_buffer *out, double *bits)
+static void document(uint64_t seed, uint64_t docs_seed, fr_corpus_split split, int64_t index, fr_buffer *out,
+                     double *bits)
 {
     fr_buffer_clear(out);
     CHECK_OK(fr_world_document(seed, docs_seed, split, index, out, bits, &error));
@@ -64,7 +65,8 @@ TEST(facts_belong_to_the_world_seed)
     CHECK(people >= 0);
     for (int i = 0; i < a->classes[people].choice.count; i++) {
         world_ref who = {(int16_t)people, (int16_t)i};
-        world_ref home_a = world_attribute_of(a, who, ATTRIBUTE_HOME), home_b = world_attribute_of(b, who, ATTRIBUTE_HOME);
+        world_ref home_a = world_attribute_of(a, who, ATTRIBUTE_HOME),
+                  home_b = world_attribute_of(b, who, ATTRIBUTE_HOME);
         CHECK_STR(world_form_of(a, who, FORM_FULL).data, world_form_of(b, who, FORM_FULL).data);
         CHECK_STR(world_form_of(a, home_a, FORM_BASE).data, world_form_of(b, home_b, FORM_BASE).data);
         world_ref friend_of = world_attribute_of(a, who, ATTRIBUTE_FRIEND);
@@ -247,7 +249,8 @@ static const char *fresh_folder(const char *name)
 TEST(generate_writes_a_data_folder_with_its_floor)
 {
     fr_world_summary summary, again;
-    fr_world_options options = {.out_folder = fresh_folder("generate"), .seed = 1, .docs_seed = 1, .bytes = 300000, .vocab = 1024};
+    fr_world_options options = {
+        .out_folder = fresh_folder("generate"), .seed = 1, .docs_seed = 1, .bytes = 300000, .vocab = 1024};
     CHECK_OK(fr_world_generate(&options, &summary, &error));
     CHECK(summary.floor_bpb > 0.4 && summary.floor_bpb < 1.2);
     CHECK(summary.patterns > 400);
@@ -289,9 +292,11 @@ TEST(generate_refuses_sizes_without_sense)
 /* ---- tasks ---- */
 
 enum { ITEMS = 60 };
-static const struct { const char *label, *kind; } want_tasks[] = {
-    {"world_trades", "multiple_choice"}, {"world_homes", "multiple_choice"}, {"world_sounds", "schema"},
-    {"world_rivers", "schema"}, {"world_pets", "language_modeling"}, {"world_reading", "language_modeling"}};
+static const struct {
+    const char *label, *kind;
+} want_tasks[] = {{"world_trades", "multiple_choice"}, {"world_homes", "multiple_choice"},
+                  {"world_sounds", "schema"},          {"world_rivers", "schema"},
+                  {"world_pets", "language_modeling"}, {"world_reading", "language_modeling"}};
 
 static const char *text_at(const json_t *item, const char *key, size_t i)
 {

@@ -12,11 +12,10 @@ static const world_template templates[] = {
      "{P=person}{P.home}, {day} {month} {year}\n\nDear {P.friend},\n\n{letter_line} {letter_fact} "
      "{letter_line} {letter_fact}\n\n{signoff}\n{P}\n"},
     {"letter", 3,
-     "Dear {relative},\n\n{letter_line} {letter_line} {letter_line} "
-     "{letter_line}\n\n{signoff}\n{given}\n"},
+     "Dear {relative},\n\n{letter_line} {letter_line} {letter_line} {letter_line}\n\n{signoff}\n{given}\n"},
     {"letter", 2,
-     "To the {group} of {place}\n\n{letter_line} {letter_line} "
-     "{letter_line}\n\n{signoff}\n{stranger}, {figure}\n"},
+     "To the {group} of {place}\n\n{letter_line} {letter_line} {letter_line}\n\n{signoff}\n{stranger}, "
+     "{figure}\n"},
 
     {"letter_line", 9, "Thank you for {np}, which I {handle+ed} {when}."},
     {"letter_line", 8, "The weather is {degree} {weather}, and I am {feeling}."},

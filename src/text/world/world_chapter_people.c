@@ -6,10 +6,15 @@
 #include "text/world/world_chapters.h"
 
 static const world_template templates[] = {
-    {"portrait", 5, "{P:person+full} is {P.trade+a} from {P.home}. {work_fact} {self_fact} {taste_fact} {self_fact} {portrait_end}"},
-    {"portrait", 4, "{P:person+full} lives in {P.home}. {work_fact} {self_fact} {taste_fact} {self_fact} {portrait_end}"},
+    {"portrait", 5,
+     "{P:person+full} is {P.trade+a} from {P.home}. {work_fact} {self_fact} {taste_fact} {self_fact} "
+     "{portrait_end}"},
+    {"portrait", 4,
+     "{P:person+full} lives in {P.home}. {work_fact} {self_fact} {taste_fact} {self_fact} {portrait_end}"},
     {"portrait", 3, "Who is {P:person+full}? {work_fact} {self_fact} {taste_fact} {portrait_end}"},
-    {"portrait", 2, "About {P:person+full}\n\n{work_fact} {taste_fact} {self_fact} {taste_fact} {self_fact}\n\n{portrait_end}"},
+    {"portrait", 2,
+     "About {P:person+full}\n\n{work_fact} {taste_fact} {self_fact} {taste_fact} "
+     "{self_fact}\n\n{portrait_end}"},
 
     {"subject", 3, "{P+he}"},
     {"subject", 2, "{P}"},
@@ -26,8 +31,7 @@ static const world_template templates[] = {
     {"taste_fact", 7, "{^P+his} favourite colour is {P.colour}, and so is {P+his} {garment}."},
     {"taste_fact", 9, "On {weekday}s {subject} goes {P.hobby} {where}."},
     {"taste_fact", 7,
-     "{P.pet} is {P.pet.coat+a} {P.pet.species} and {P.pet.species.sound+s} when {someone} comes "
-     "{going}."},
+     "{P.pet} is {P.pet.coat+a} {P.pet.species} and {P.pet.species.sound+s} when {someone} comes {going}."},
     {"taste_fact", 4,
      "The {P.pet.species} sleeps in the {P.pet.species.shelter} and likes {P.pet.species.meal+s}."},
     {"taste_fact", 3, "For {meal} {subject} wants {P.food+a} and nothing else."},
@@ -46,11 +50,13 @@ static const world_template templates[] = {
     {"portrait_end", 2, "That is all anyone knows about {P}."},
 
     {"card", 4,
-     "Name: {P:person+full}\nTrade: {P.trade}\nHome: {P.home}\nAnimal: {P.pet}, {P.pet.coat+a} {P.pet.species}\n"
-     "Likes: {P.food+s}, {P.hobby} and {P.colour} {garment+s}\nFriend: {P.friend}\nSeen {where} by {stranger}: {remark}\n"},
+     "Name: {P:person+full}\nTrade: {P.trade}\nHome: {P.home}\nAnimal: {P.pet}, {P.pet.coat+a} "
+     "{P.pet.species}\nLikes: {P.food+s}, {P.hobby} and {P.colour} {garment+s}\nFriend: {P.friend}\nSeen "
+     "{where} by {stranger}: {remark}\n"},
     {"card", 3,
-     "{P:person+full} ({P.home})\n- {P.hobby}, {often} {where}\n- {P.food+a} for {meal}\n- {P.colour} {thing+s}\n"
-     "- {P.pet.coat+a} {P.pet.species} called {P.pet}\n- {number} {thing+s}, {number} {thing+s}\n{^remark}\n"},
+     "{P:person+full} ({P.home})\n- {P.hobby}, {often} {where}\n- {P.food+a} for {meal}\n- {P.colour} "
+     "{thing+s}\n- {P.pet.coat+a} {P.pet.species} called {P.pet}\n- {number} {thing+s}, {number} "
+     "{thing+s}\n{^remark}\n"},
     {"remark", 4, "{degree} {trait}, {often} {feeling}"},
     {"remark", 3, "carries {anp}"},
     {"remark", 3, "{saying}"},

@@ -1,9 +1,9 @@
 /* world_chapter_phrases.c: the root rule and the phrases every kind of document shares.
  *
- * The first rule of the first chapter is the root: its alternatives are the kinds of documents. P is
- * the person a document is about. Templates are explained in world_compile.c. A phrase keeps to one idea: a thing
- * with its look, a moment, a spot, something said. Sharing them is what lets a small model learn each
- * distribution once and use it everywhere.
+ * The first rule of the first chapter is the root: its alternatives are the kinds of documents. P is the
+ * person a document is about. Templates are explained in world_compile.c. A phrase keeps to one idea: a
+ * thing with its look, a moment, a spot, something said. Sharing them is what lets a small model learn
+ * each distribution once and use it everywhere.
  */
 #include "text/world/world_chapters.h"
 

@@ -1,6 +1,7 @@
 /* world_chapter_places.c: places, animals and plants.
  *
- * Pages of a small encyclopaedia. L is the place, A the animal. Plants have invented names and no lasting facts.
+ * Pages of a small encyclopaedia. L is the place, A the animal. Plants have invented names and no lasting
+ * facts.
  */
 #include "text/world/world_chapters.h"
 
@@ -10,8 +11,7 @@ static const world_template templates[] = {
     {"place_page", 3,
      "A guide to {L:place}\n\n{place_known} {place_known} {place_fact} {place_fact} {place_end}"},
     {"place_page", 2,
-     "Travellers who come {going} will see {L:place}. {place_fact} {place_fact} {place_fact} "
-     "{place_end}"},
+     "Travellers who come {going} will see {L:place}. {place_fact} {place_fact} {place_fact} {place_end}"},
 
     {"place_known", 6, "The river {L.river} flows through {L} {manner}."},
     {"place_known", 7, "{L} is known for its {L.ware} and its {look} {building}."},

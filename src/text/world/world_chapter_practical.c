@@ -1,7 +1,7 @@
 /* world_chapter_practical.c: recipes, instructions, lists, registers, tables, sums, code.
  *
- * Documents with a layout. Sums follow from the numbers chosen, so their results carry no information; they are
- * few, because they are the hardest thing here to learn.
+ * Documents with a layout. Sums follow from the numbers chosen, so their results carry no information;
+ * they are few, because they are the hardest thing here to learn.
  */
 #include "text/world/world_chapters.h"
 
@@ -26,8 +26,7 @@ static const world_template templates[] = {
     {"recipe_end", 2, "Keep the {D} in {thing+a} for {small+full} days.\n"},
 
     {"howto", 4,
-     "How to {handle} {anp}\n\n1. {^instruction}.\n2. {^instruction}.\n3. "
-     "{^instruction}.\n{howto_end}"},
+     "How to {handle} {anp}\n\n1. {^instruction}.\n2. {^instruction}.\n3. {^instruction}.\n{howto_end}"},
     {"howto", 3,
      "How to {handle} {anp}\n\n1. {^instruction}.\n2. {^instruction}.\n3. {^instruction}.\n4. "
      "{^instruction}.\n5. {^instruction}.\n{howto_end}"},
@@ -87,8 +86,7 @@ static const world_template templates[] = {
 
     {"register", 4, "Guest book of the {building} in {place}\n{visit}{visit}{visit}{visit}"},
     {"register", 3,
-     "Passengers of the {vehicle} to {place}, {day} {month} "
-     "{year}\n{visit}{visit}{visit}{visit}{visit}"},
+     "Passengers of the {vehicle} to {place}, {day} {month} {year}\n{visit}{visit}{visit}{visit}{visit}"},
     {"register", 2, "Accounts of {stranger}\n{account}{account}{account}{account}{account}"},
 
     {"visit", 6, "{stranger}, {figure}, from {place}, with {anp}\n"},
@@ -128,8 +126,8 @@ static const world_template templates[] = {
     {"sum_story", 3,
      "{A:small} {figure+s} and {B:small} {figure+s} {walk} {going}. Together they are {=A+B}."},
     {"sum_story", 3,
-     "{^A:small+full} {fruit+s} lie {where}, and {B:small+full} {vegetable+s} {where}. There are "
-     "{=A+B} in all."},
+     "{^A:small+full} {fruit+s} lie {where}, and {B:small+full} {vegetable+s} {where}. There are {=A+B} "
+     "in all."},
 
     {"code", 3,
      "let {F:fruit+s} = {A:small};\nlet {G:vegetable+s} = {B:small};\nlet total = {F+s} + "
@@ -138,8 +136,8 @@ static const world_template templates[] = {
      "def {handle}_{F:thing}({colour}):\n    {G:fruit} = \"{look} {thing}\"\n    for {insect} in "
      "range({number}):\n        {handle}({G}, \"{spot}\", {page})\n    return {G}\n{code_end}"},
     {"code", 2,
-     "{F:thing} = new Thing(\"{stranger}\", {number}, \"{colour}\");\nif ({F}.age "
-     "> {number}) print(\"{look} {thing}\");\n{code_end}"},
+     "{F:thing} = new Thing(\"{stranger}\", {number}, \"{colour}\");\nif ({F}.age > {number}) "
+     "print(\"{look} {thing}\");\n{code_end}"},
 
     {"code_end", 2, "// {handle} {np}\n"},
     {"code_end", 2, "// see page {page}\n"},

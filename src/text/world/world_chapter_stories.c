@@ -1,8 +1,8 @@
 /* world_chapter_stories.c: stories, diaries, dialogues, news, legends.
  *
- * A story names its hero P, says a few true things, lets a number of events happen, and ends with a closing
- * sentence that no event resembles, so that its end is visible in the text. `truth` and `lore` are where facts are
- * stated; `event`, `note` and `report` are where the world is free.
+ * A story names its hero P, says a few true things, lets a number of events happen, and ends with a
+ * closing sentence that no event resembles, so that its end is visible in the text. `truth` and `lore` are
+ * where facts are stated; `event`, `note` and `report` are where the world is free.
  */
 #include "text/world/world_chapters.h"
 
@@ -149,7 +149,8 @@ static const world_template templates[] = {
     {"exchange", 5, "Where do you live now?\n{Q}: In {Q.home}, near the {building}."},
     {"exchange", 4, "What would you like to eat?\n{Q}: {^Q.food+a}, please, and {drink}."},
     {"exchange", 4, "Which colour do you like best?\n{Q}: {^Q.colour}, like my {look} {garment}."},
-    {"exchange", 4, "Do you have any animals?\n{Q}: Only {Q.pet}, my {Q.pet.coat} {Q.pet.species}, {degree} {trait}."},
+    {"exchange", 4,
+     "Do you have any animals?\n{Q}: Only {Q.pet}, my {Q.pet.coat} {Q.pet.species}, {degree} {trait}."},
     {"exchange", 3, "What shall we do on {weekday}?\n{Q}: I would like to go {Q.hobby} {where}."},
     {"exchange", 3, "Who is your best friend?\n{Q}: {Q.friend}, of course, the {trait} {Q.friend.trade}."},
 
@@ -162,8 +163,8 @@ static const world_template templates[] = {
      "{place} Gazette, {weekday} {day} {month} {year}\n{^headline}.\n{report} {report} {report}"},
     {"news", 3, "NOTICE\n{notice} {notice_end}"},
     {"news", 2,
-     "{place} Gazette, {weekday} {day} {month} {year}\n{report} {report}\nWeather: {weather}, "
-     "then {weather}."},
+     "{place} Gazette, {weekday} {day} {month} {year}\n{report} {report}\nWeather: {weather}, then "
+     "{weather}."},
 
     {"headline", 4, "{trait} {figure} {handle+s} {look} {thing}"},
     {"headline", 3, "{number} {thing+s} found {where}"},
@@ -196,9 +197,11 @@ static const world_template templates[] = {
     {"notice_end", 2, "Write to {stranger}, {place}."},
     {"notice_end", 2, "Come {when}, not later."},
 
-    {"legend", 4, "The {O:treasure} of {O.place} is made of {O.material}. {lore_known} {lore} {lore} {lore_end}"},
+    {"legend", 4,
+     "The {O:treasure} of {O.place} is made of {O.material}. {lore_known} {lore} {lore} {lore_end}"},
     {"legend", 3,
-     "Few things in {O=treasure}{O.place} are as famous as the {O} of {O.material}. {lore} {lore} {lore_known} {lore_end}"},
+     "Few things in {O=treasure}{O.place} are as famous as the {O} of {O.material}. {lore} {lore} "
+     "{lore_known} {lore_end}"},
     {"legend", 3, "{^when}, {someone} asked about the {O:treasure}. {lore_known} {lore} {lore} {lore_end}"},
 
     {"lore_known", 5, "It is kept in {O.place} by {O.owner+full}, {trait+a} {O.owner.trade}."},

@@ -1,8 +1,9 @@
 /* world_chapter_tasks.c: the sentences of the in-context tasks.
  *
- * Task items are made from these rules alone; no document uses them. An item opens with something free that has not
- * happened in any document, so that it is new text, and then asks for a fact in the corpus's way. '|' marks what
- * world_tasks.c takes apart: context | answer, or context | what to exchange | continuation.
+ * Task items are made from these rules alone; no document uses them. An item opens with something free
+ * that has not happened in any document, so that it is new text, and then asks for a fact in the corpus's
+ * way. '|' marks what world_tasks.c takes apart: context | answer, or context | what to exchange |
+ * continuation.
  */
 #include "text/world/world_chapters.h"
 
@@ -13,18 +14,18 @@ static const world_template templates[] = {
 
     {"task_trades", 1, "{^when}, {P:person+full} {walk+ed} {going}. {^P+he} was|{P.trade+a}"},
     {"task_homes", 1, "{task_preface}\nQuestion: Where does {P:person+full} live?\nAnswer:|{P.home}"},
-    {"task_sounds", 1,
-     "{task_preface} The {look}|{A:animal}|{A.sound+ed} and {beast_act+ed} {where}."},
+    {"task_sounds", 1, "{task_preface} The {look}|{A:animal}|{A.sound+ed} and {beast_act+ed} {where}."},
     {"task_rivers", 1, "{task_preface}|{L:place}|is {L.kind+a} on the {L.river}."},
-    {"task_pets", 1, "{task_preface}\nQuestion: What animal does {P:person+full} have?\nAnswer:|{P.pet.species}"},
+    {"task_pets", 1,
+     "{task_preface}\nQuestion: What animal does {P:person+full} have?\nAnswer:|{P.pet.species}"},
     {"task_reading", 2,
-     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. {event_of_g}\n"
-     "Question: Who had the {X}?\nAnswer:|{G}"},
+     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. "
+     "{event_of_g}\nQuestion: Who had the {X}?\nAnswer:|{G}"},
     {"task_reading", 2,
-     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. {event_of_g}\n"
-     "Question: Who had the {Y}?\nAnswer:|{H}"},
+     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. "
+     "{event_of_g}\nQuestion: Who had the {Y}?\nAnswer:|{H}"},
     {"task_reading", 1,
-     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. {event_of_g}\n"
-     "Question: What did {G} have?\nAnswer:|{X}"},
+     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. "
+     "{event_of_g}\nQuestion: What did {G} have?\nAnswer:|{X}"},
 };
 WORLD_CHAPTER(world_chapter_tasks)
