@@ -53,21 +53,20 @@ bool fr_graph_is_dead(const fr_graph *graph)
     return graph->mistake.status != FR_OK;
 }
 
-bool fr_graph_grow(fr_graph *graph, void **array, int *capacity, int count, size_t item_bytes)
+void *fr_graph_grow(fr_graph *graph, void *array, int *capacity, int count, size_t item_bytes)
 {
     if (count < *capacity)
-        return true;
+        return array;
     int wanted = *capacity ? *capacity * 2 : 64;
     void *bigger = fr_arena_alloc(&graph->arena, (size_t)wanted * item_bytes);
     if (!bigger) {
         fr_error_memory(&graph->mistake, (size_t)wanted * item_bytes, "a graph");
-        return false;
+        return NULL;
     }
     if (count)
-        memcpy(bigger, *array, (size_t)count * item_bytes);
-    *array = bigger;
+        memcpy(bigger, array, (size_t)count * item_bytes);
     *capacity = wanted;
-    return true;
+    return bigger;
 }
 
 /* ---- tensors and names ---- */
@@ -101,9 +100,12 @@ static const char *claim_name(fr_graph *graph, const char *name)
 fr_tensor *fr_graph_tensor(fr_graph *graph, const char *name, fr_kind kind, int64_t rows, int64_t columns)
 {
     const char *copy = claim_name(graph, name);
-    if (!copy || !fr_graph_grow(graph, (void **)&graph->tensors, &graph->tensor_capacity, graph->tensor_count,
-                                sizeof *graph->tensors))
+    fr_tensor **tensors = copy ? fr_graph_grow(graph, graph->tensors, &graph->tensor_capacity,
+                                               graph->tensor_count, sizeof *tensors)
+                               : NULL;
+    if (!tensors)
         return NULL;
+    graph->tensors = tensors;
     fr_tensor *tensor = fr_arena_alloc(&graph->arena, sizeof *tensor);
     if (!tensor) {
         fr_error_memory(&graph->mistake, sizeof *tensor, "a tensor");
@@ -244,9 +246,11 @@ fr_tensor *fr_apply(fr_graph *graph, const fr_op *op, fr_tensor *const *inputs, 
         graph->mistake.status = fr_error_within(&graph->mistake, status, node->out[0]->name);
         return &graph->dead;
     }
-    if (!fr_graph_grow(graph, (void **)&graph->nodes, &graph->node_capacity, graph->node_count,
-                       sizeof *graph->nodes))
+    fr_node **nodes =
+        fr_graph_grow(graph, graph->nodes, &graph->node_capacity, graph->node_count, sizeof *nodes);
+    if (!nodes)
         return &graph->dead;
+    graph->nodes = nodes;
     graph->nodes[graph->node_count++] = node;
     return node->out[0];
 }

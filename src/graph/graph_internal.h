@@ -27,8 +27,8 @@ struct fr_graph {
     ((int64_t)1 << 40)   /* of one tensor: 4 TiB of fp32, far beyond any machine this is for */
 #define FR_FLAT_ALIGN 16 /* elements between parameter offsets: 64 bytes of fp32 */
 
-/* Room for one more item in an array kept in the graph's arena; false (and a mistake) when memory is out. */
-bool fr_graph_grow(fr_graph *graph, void **array, int *capacity, int count, size_t item_bytes);
+/* The array with room for one more item, or NULL after a mistake. It lives in the graph's arena. */
+void *fr_graph_grow(fr_graph *graph, void *array, int *capacity, int count, size_t item_bytes);
 /* A registered tensor with a copy of `name`, or NULL after a mistake. */
 fr_tensor *fr_graph_tensor(fr_graph *graph, const char *name, fr_kind kind, int64_t rows, int64_t columns);
 bool fr_graph_is_dead(const fr_graph *graph);

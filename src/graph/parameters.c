@@ -53,9 +53,13 @@ fr_tensor *fr_parameter(fr_graph *graph, const char *name, int64_t rows, int64_t
         return &graph->dead;
     }
     fr_tensor *tensor = fr_graph_tensor(graph, name, FR_KIND_PARAMETER, rows, columns);
-    if (!tensor || !fr_graph_grow(graph, (void **)&graph->parameters, &graph->parameter_capacity,
-                                  graph->parameter_count, sizeof *graph->parameters))
+    fr_parameter_info *parameters = tensor
+                                        ? fr_graph_grow(graph, graph->parameters, &graph->parameter_capacity,
+                                                        graph->parameter_count, sizeof *parameters)
+                                        : NULL;
+    if (!parameters)
         return &graph->dead;
+    graph->parameters = parameters;
     char *group_copy = fr_arena_strdup(&graph->arena, group);
     if (!group_copy) {
         fr_error_memory(&graph->mistake, strlen(group) + 1, "a parameter's group");

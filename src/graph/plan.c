@@ -48,28 +48,30 @@ void *fr_plan_memory(fr_planning *planning, size_t bytes)
     return memory;
 }
 
-/* Room for one more item; the old array stays in the arena until the plan is freed. */
-static bool grow(fr_planning *planning, void **array, int *capacity, int count, size_t item_bytes)
+/* The array with room for one more item, or NULL; what it outgrew stays in the arena until the plan is
+ * freed. */
+static void *grow(fr_planning *planning, void *array, int *capacity, int count, size_t item_bytes)
 {
     if (count < *capacity)
-        return true;
+        return array;
     int wanted = *capacity ? 2 * *capacity : 256;
     void *bigger = fr_plan_memory(planning, (size_t)wanted * item_bytes);
     if (!bigger)
-        return false;
+        return NULL;
     if (count)
-        memcpy(bigger, *array, (size_t)count * item_bytes);
-    *array = bigger;
+        memcpy(bigger, array, (size_t)count * item_bytes);
     *capacity = wanted;
-    return true;
+    return bigger;
 }
 
 static fr_value *new_value(fr_planning *planning, int64_t elements, fr_dtype dtype)
 {
     fr_plan *plan = planning->plan;
-    if (!grow(planning, (void **)&plan->values, &plan->value_capacity, plan->value_count,
-              sizeof *plan->values))
+    fr_value *values =
+        grow(planning, plan->values, &plan->value_capacity, plan->value_count, sizeof *plan->values);
+    if (!values)
         return NULL;
+    plan->values = values;
     fr_value *value = &plan->values[plan->value_count++];
     *value = (fr_value){
         .dtype = dtype, .elements = elements, .base = FR_BASE_ARENA, .first = INT32_MAX, .last = -1};
@@ -94,6 +96,21 @@ static int input_number(fr_planning *planning, const fr_tensor *tensor, int64_t 
     return plan->input_count++;
 }
 
+/* Where a value lives: parameters and inputs with the caller, all else in the arena. */
+static bool find_base(fr_planning *planning, const fr_tensor *tensor, bool gradient, fr_value *value)
+{
+    if (tensor->parameter >= 0) {
+        int64_t offset = planning->graph->parameters[tensor->parameter].offset;
+        value->base = gradient ? FR_BASE_GRADIENTS : FR_BASE_PARAMETERS;
+        value->offset = (size_t)offset * fr_dtype_bytes(value->dtype);
+    } else if (!tensor->producer) {
+        int input = input_number(planning, tensor, value->elements);
+        value->base = FR_BASE_INPUTS + input;
+        return input >= 0;
+    }
+    return true;
+}
+
 int fr_plan_value(fr_planning *planning, const fr_tensor *tensor, bool gradient)
 {
     fr_plan *plan = planning->plan;
@@ -111,26 +128,20 @@ int fr_plan_value(fr_planning *planning, const fr_tensor *tensor, bool gradient)
         fr_error_memory(planning->error, strlen(tensor->name), "a plan");
         return FR_NO_VALUE;
     }
-    int input = tensor->producer || tensor->parameter >= 0 ? 0 : input_number(planning, tensor, elements);
-    if (tensor->parameter >= 0) {
-        value->base = gradient ? FR_BASE_GRADIENTS : FR_BASE_PARAMETERS;
-        value->offset =
-            (size_t)planning->graph->parameters[tensor->parameter].offset * fr_dtype_bytes(value->dtype);
-    } else if (!tensor->producer) {
-        value->base = FR_BASE_INPUTS + input;
-    }
-    return input < 0 ? FR_NO_VALUE : plan->value_count - 1;
+    return find_base(planning, tensor, gradient, value) ? plan->value_count - 1 : FR_NO_VALUE;
 }
 
 fr_step *fr_plan_step(fr_planning *planning, const fr_node *node, fr_pass pass)
 {
     fr_plan *plan = planning->plan;
-    if (!grow(planning, (void **)&plan->steps, &plan->step_capacity, plan->step_count, sizeof *plan->steps))
+    fr_step *steps = grow(planning, plan->steps, &plan->step_capacity, plan->step_count, sizeof *plan->steps);
+    if (!steps)
         return NULL;
+    plan->steps = steps;
     fr_step *step = &plan->steps[plan->step_count++];
     *step = (fr_step){.node = node, .pass = pass, .scratch = FR_NO_VALUE};
     for (int i = 0; i < FR_MAX_INPUTS; i++)
-        step->in[i] = step->grad_in[i] = FR_NO_VALUE, step->parameter[i] = -1;
+        step->in[i] = step->grad_in[i] = step->parameter[i] = FR_NO_VALUE;
     for (int o = 0; o < FR_MAX_OUTPUTS; o++)
         step->out[o] = step->grad_out[o] = FR_NO_VALUE;
     return step;
