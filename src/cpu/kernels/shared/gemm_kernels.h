@@ -100,7 +100,7 @@ FR_INLINE void finish_vector(const tile_target *t, int64_t row, int64_t column, 
     if (t->from)
         value = v_fma(v_set(t->beta), v_load_part(t->from + row * t->from_ld + column, lanes), value);
     if (t->from_bf16)
-        value = v_fma(v_set(t->beta), v_load_bf16_part(t->from_bf16 + row * t->to_ld + column, lanes), value);
+        value = v_fma(v_set(t->beta), v_load_bf16_part(t->from_bf16 + row * t->from_ld + column, lanes), value);
     if (t->to)
         v_store_part(t->to + row * t->to_ld + column, value, lanes);
     else
@@ -221,10 +221,12 @@ static tile_target target_for(const fr_gemm_call *call, const gemm_layout *l, in
         t.from = l->sums;
         t.from_ld = call->n;
     }
-    if (last)
+    if (last) {
         t.to_bf16 = c;
-    else
+    } else {
         t.to = l->sums;
+        t.to_ld = call->n;
+    }
     return t;
 }
 
