@@ -171,27 +171,69 @@ TEST(nats_agree_with_logits)
     fr_graph_free(g);
 }
 
-/* fp32 and bf16 follow double as far as their digits go. */
+/* The gradient vector of a run, as doubles. */
+static double *gradients_of(const bench *b)
+{
+    double *copy = fr_allocate((size_t)b->elements * sizeof *copy);
+    fr_load_doubles(b->gradients, b->numerics == FR_NUMERICS_F64 ? FR_F64 : FR_F32, 0, b->elements, copy);
+    return copy;
+}
+
+/* |a - b| / |b| */
+static double distance(const double *a, const double *b, int64_t count)
+{
+    double difference = 0, length = 0;
+    for (int64_t i = 0; i < count; i++) {
+        difference += (a[i] - b[i]) * (a[i] - b[i]);
+        length += b[i] * b[i];
+    }
+    return sqrt(difference / length);
+}
+
+/* fp32 and bf16 follow double as far as their digits go, in loss and gradients. */
 TEST(numerics_agree)
 {
+    static const struct {
+        fr_numerics numerics;
+        bool residual_bf16;
+        double loss, gradients; /* tolerances */
+    } levels[] = {{FR_NUMERICS_F64, false, 0, 0},
+                  {FR_NUMERICS_F32, false, 1e-6, 1e-5},
+                  {FR_NUMERICS_BF16, false, 0.01, 0.03},
+                  {FR_NUMERICS_BF16, true, 0.02, 0.05}};
     fr_graph *g = full_model();
-    double loss[4];
-    static const double tolerance[4] = {0, 1e-5, 0.02, 0.03};
+    double *exact = NULL, loss = 0;
     for (int i = 0; i < 4; i++) {
-        static const fr_numerics numerics[4] = {FR_NUMERICS_F64, FR_NUMERICS_F32, FR_NUMERICS_BF16,
-                                                FR_NUMERICS_BF16};
-        fr_plan_options options = {.extent = {2, 8},
-                                   .numerics = numerics[i],
-                                   .residual_bf16 = i == 3,
-                                   .train = true,
-                                   .outputs = (const char *[]){"loss"},
-                                   .output_count = 1};
+        fr_plan_options options = {.extent = {2, 8}, .train = true, .outputs = (const char *[]){"loss"}};
+        options.output_count = 1;
+        options.numerics = levels[i].numerics;
+        options.residual_bf16 = levels[i].residual_bf16;
         bench b;
-        if (bench_open(&b, g, &options, 11))
-            loss[i] = bench_run(&b);
-        CHECK_NEAR(loss[i], loss[0], 0, tolerance[i]);
+        if (bench_open(&b, g, &options, 11)) {
+            double got = bench_run(&b), *gradients = gradients_of(&b);
+            loss = i ? loss : got;
+            exact = i ? exact : gradients;
+            CHECK_NEAR(got, loss, 0, levels[i].loss);
+            CHECK_NEAR(distance(gradients, exact, b.elements), 0, levels[i].gradients, 0);
+            if (i)
+                fr_deallocate(gradients);
+        }
         bench_free(&b);
     }
+    fr_deallocate(exact);
+    fr_graph_free(g);
+}
+
+TEST(a_run_allocates_nothing)
+{
+    fr_graph *g = full_model();
+    bench b;
+    if (bench_create(&b, g, (fr_extent){1, 6}, 11)) {
+        fr_allocate_fail_after(0);
+        bench_run(&b);
+        fr_allocate_fail_after(-1);
+    }
+    bench_free(&b);
     fr_graph_free(g);
 }
 
