@@ -160,7 +160,7 @@ static void check_tensor(const char *name, const float *got, const float *want, 
     double relative = sqrt(difference) / (sqrt(size) + 1e-12);
     if (!(relative <= most)) {
         char text[200];
-        snprintf(text, sizeof text, "%s: differs by %.3g of its norm, %.3g allowed", name, relative, most);
+        snprintf(text, sizeof text, "%.100s: differs by %.3g of its norm, %.3g allowed", name, relative, most);
         test_fail(__FILE__, __LINE__, text);
     }
 }
