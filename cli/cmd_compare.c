@@ -19,12 +19,12 @@ static const cli_option options[] = {
 
 static void score_of(const json_t *record, fr_bpb_result *r)
 {
-    *r = (fr_bpb_result){.val_bpb = cli_number(record, "val_bpb"), .bytes = (int64_t)cli_number(record, "val_bytes"), .context = (int64_t)cli_number(record, "eval_context")};
+    *r = (fr_bpb_result){.val_bpb = cli_number(record, "val_bpb"), .bytes = (int64_t)cli_number(record, "val_bytes"), .context = (int64_t)cli_number(record, "val_context")};
     snprintf(r->eval_set, sizeof r->eval_set, "%s", cli_string(record, "eval_set"));
-    snprintf(r->text_sha256, sizeof r->text_sha256, "%s", cli_string(record, "eval_text_sha256"));
-    snprintf(r->tokenizer_sha256, sizeof r->tokenizer_sha256, "%s", cli_string(record, "tokenizer_sha256"));
-    snprintf(r->layout, sizeof r->layout, "%s", cli_string(record, "eval_layout"));
-    snprintf(r->byte_lengths, sizeof r->byte_lengths, "%s", cli_string(record, "byte_lengths"));
+    snprintf(r->text_sha256, sizeof r->text_sha256, "%s", cli_string(record, "val_text_sha256"));
+    snprintf(r->tokenizer_sha256, sizeof r->tokenizer_sha256, "%s", cli_string(json_object_get(record, "hashes"), "tokenizer"));
+    snprintf(r->layout, sizeof r->layout, "%s", cli_string(record, "val_layout"));
+    snprintf(r->byte_lengths, sizeof r->byte_lengths, "%s", cli_string(record, "val_byte_lengths"));
 }
 
 static fr_status load_all(cli_run *run, json_t **records, fr_error *error)

@@ -61,7 +61,7 @@ static fr_status run_bpb(cli_run *run, fr_error *error)
     cli_scored scored;
     FR_TRY(cli_run_record(run->arguments[0], &record, error));
     if (!folder)
-        folder = cli_string(record, "data_folder");
+        folder = cli_string(record, "data");
     fr_status status = *folder ? cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0), cli_text(run, "numerics"), error)
                                : fr_error_set(error, FR_BAD_USAGE, NULL, "frontier eval bpb RUN --data FOLDER", "the run does not say what it was trained on");
     if (status == FR_OK) {

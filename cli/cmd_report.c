@@ -112,7 +112,7 @@ static fr_status write_page(cli_run *run, const char *folder, const char *path, 
 {
     fr_buffer page;
     fr_buffer_init(&page, 256u << 20);
-    fr_page_begin(&page, folder, cli_string(record, "recipe_name"));
+    fr_page_begin(&page, folder, cli_string(record, "recipe"));
     add_cards(&run->arena, &page, record);
     fr_page_heading(&page, "Over time");
     add_plots(&page, record, log);

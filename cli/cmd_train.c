@@ -100,7 +100,7 @@ static void print_forecast(cli_run *run, const fr_train_options *t, const fr_for
     cli_print(run, "forecast: %s per step of %s tokens", fr_format_duration(a, sizeof a, f->seconds_per_step), fr_format_count(b, sizeof b, f->batch_tokens));
     cli_print(run, " (%lld shards, %lld rows each at a time): about %.0f steps, %s tokens, %.2f epochs; memory %s\n", (long long)f->shards,
               (long long)f->micro_rows, f->steps, fr_format_count(c, sizeof c, (int64_t)f->tokens), f->epochs, fr_format_bytes(d, sizeof d, (double)f->memory_bytes));
-    if (f->epochs > 1)
+    if (f->epochs > 1.001)
         cli_warn(run, "the data repeats after %.1f %% of the run (%.2f epochs); more text would help", 100 / f->epochs, f->epochs);
     if (f->few_steps)
         cli_warn(run, "fewer than 50 steps fit in %s: %s", fr_format_duration(a, sizeof a, t->clock.budget), f->advice);

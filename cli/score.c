@@ -94,11 +94,11 @@ fr_status cli_record_score(const char *run_folder, const fr_bpb_result *r, doubl
     json_object_set_new(record, "val_tokens", json_integer(r->tokens));
     json_object_set_new(record, "val_documents", json_integer(r->documents));
     json_object_set_new(record, "eval_set", json_string(r->eval_set));
-    json_object_set_new(record, "eval_text_sha256", json_string(r->text_sha256));
-    json_object_set_new(record, "eval_layout", json_string(r->layout));
-    json_object_set_new(record, "eval_context", json_integer(r->context));
-    json_object_set_new(record, "eval_seconds", json_real(r->seconds));
-    json_object_set_new(record, "byte_lengths", json_string(r->byte_lengths));
+    json_object_set_new(record, "val_text_sha256", json_string(r->text_sha256));
+    json_object_set_new(record, "val_layout", json_string(r->layout));
+    json_object_set_new(record, "val_context", json_integer(r->context));
+    json_object_set_new(record, "val_seconds", json_real(r->seconds));
+    json_object_set_new(record, "val_byte_lengths", json_string(r->byte_lengths));
     json_object_set_new(record, "floor_bpb", isfinite(floor_bpb) ? json_real(floor_bpb) : json_null());
     fr_status status = fr_json_write(record, fr_path_join(path, sizeof path, run_folder, "run.json"), error);
     json_decref(record);
