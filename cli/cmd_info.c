@@ -63,7 +63,10 @@ static void print_run(cli_run *run, const json_t *record)
               fr_format_duration(time, sizeof time, cli_number(record, "charged_s")), cli_string(json_object_get(record, "clock"), "source"));
     if (isfinite(cli_number(record, "val_bpb")))
         cli_print(run, "  val_bpb     %.6f on %s\n", cli_number(record, "val_bpb"), cli_string(record, "eval_set"));
-    cli_print(run, "  speed       %.0f tokens/s, %.1f %% of peak (%s)\n", cli_number(record, "tokens_per_s"), 100 * cli_number(record, "mfu"), cli_string(record, "basis"));
+    cli_print(run, "  speed       %.0f tokens/s", cli_number(record, "tokens_per_s"));
+    if (isfinite(cli_number(record, "mfu")))
+        cli_print(run, ", %.1f %% of peak", 100 * cli_number(record, "mfu"));
+    cli_print(run, " (%s)\n", cli_string(record, "basis"));
 }
 
 static fr_status info_run(cli_run *run, const char *folder, fr_error *error)

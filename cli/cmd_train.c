@@ -223,9 +223,13 @@ static fr_status put_record(cli_run *run, const char *folder, fr_error *error)
 {
     json_t *record;
     FR_TRY(cli_run_record(folder, &record, error));
-    char time[40];
-    cli_print(run, "%s: %.0f steps in %s charged, %.0f tokens/s, %.1f %% of peak, status %s\n", folder, cli_number(record, "steps"),
-              fr_format_duration(time, sizeof time, cli_number(record, "charged_s")), cli_number(record, "tokens_per_s"), 100 * cli_number(record, "mfu"), cli_string(record, "status"));
+    char time[40], peak[40] = "";
+    if (isfinite(cli_number(record, "mfu")))
+        snprintf(peak, sizeof peak, ", %.1f %% of peak", 100 * cli_number(record, "mfu"));
+    if (!cli_linked_submission()) /* a submission's program leaves the summary to the process that started it */
+        cli_print(run, "%s: %s after %.0f steps in %s charged (%s clock), %.0f tokens/s%s\n", folder, cli_string(record, "status"), cli_number(record, "steps"),
+                  fr_format_duration(time, sizeof time, cli_number(record, "charged_s")), cli_string(json_object_get(record, "clock"), "source"),
+                  cli_number(record, "tokens_per_s"), peak);
     json_object_update_missing(run->result, record);
     json_decref(record);
     return FR_OK;
