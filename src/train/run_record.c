@@ -184,6 +184,19 @@ static bool put_training(const fr_session *session, json_t *root)
            fr_json_set_int(root, "failed_saves", session->failed_saves);
 }
 
+/* Seconds of the first worker by operator and by what lies between them. */
+static json_t *time_part(const fr_session *session)
+{
+    json_t *part = json_object();
+    bool whole = part != NULL;
+    for (int i = 0; whole && i < session->time.count; i++)
+        whole = fr_json_set_real(part, session->time.parts[i].name, (double)session->time.parts[i].ns * 1e-9);
+    if (whole)
+        return part;
+    json_decref(part);
+    return NULL;
+}
+
 static bool put_failure(const fr_session *session, json_t *root)
 {
     if (session->state != FR_SESSION_FAILED)
@@ -202,7 +215,7 @@ static bool put_all(const fr_session *session, json_t *root, const char *status)
     return fr_json_set_int(root, "schema", RECORD_SCHEMA) && put_text(root, "status", status) && put_training(session, root) &&
            put_time(session, root) && put_score(session, root) && put_failure(session, root) &&
            fr_json_set_int(root, "peak_rss_bytes", fr_memory_peak()) && fr_json_set_int(root, "memory_planned_bytes", session->memory_bytes) &&
-           fr_json_set(root, "hashes", hashes_part(session)) && fr_json_set(root, "host", host_part(session)) &&
+           fr_json_set(root, "time_s", time_part(session)) && fr_json_set(root, "hashes", hashes_part(session)) && fr_json_set(root, "host", host_part(session)) &&
            fr_json_set(root, "kernels", kernels_part(session)) && fr_json_set(root, "clock", clock_part(session));
 }
 

@@ -7,6 +7,7 @@
 #include "train/batch.h"
 #include "train/shards.h"
 #include "train/step_log.h"
+#include "train/time_parts.h"
 
 #include <stdatomic.h>
 
@@ -78,6 +79,7 @@ struct fr_session {
     bool data_repeats;      /* said so already */
     int64_t saved_step;     /* of the newest checkpoint; -1: none */
     int64_t failed_saves;
+    fr_time_parts time;     /* of this process; a resumed run counts from its resume */
     double peak_flops;      /* 0: not measured */
     double last_val_bpb;    /* of the periodic evaluation; NaN: none */
     fr_error failure;

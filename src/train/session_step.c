@@ -75,7 +75,10 @@ static fr_status begin(fr_session *session, fr_error *error)
         return error ? error->status : FR_BAD_DATA;
     session->step_start_ns = fr_monotonic_ns();
     fr_step_scalars_at(&session->options.recipe, progress, session->totals.step, &session->scalars);
-    return take_rows(session, error);
+    int64_t mark = session->step_start_ns;
+    fr_status status = take_rows(session, error);
+    fr_time_parts_lap(&session->time, "data", &mark);
+    return status;
 }
 
 bool fr_session_begin_step(fr_session *session, fr_error *error)
@@ -210,6 +213,10 @@ static bool run_shard(gradient_work *work, int worker, int thread, int64_t shard
         int64_t start = fr_monotonic_ns();
         fr_session_stage(session, worker, shard, micro);
         fr_session_micro_run(session, worker, gradients, micro > 0, &run);
+        if (worker == 0) {
+            run.args.timed = fr_time_parts_node;
+            run.args.timed_context = &session->time;
+        }
         if (fr_plan_run(session->plan, &run.args, &failure) != FR_OK) {
             note_failure(work, shard, &failure);
             return false;
@@ -324,6 +331,7 @@ fr_status fr_session_update(fr_session *session, fr_error *error)
         return fr_session_fail(session, status, error);
     fr_prepared_refresh(session->prepared, session->parameters, session->pool);
     session->update_seconds = fmax(session->update_seconds, (double)(fr_monotonic_ns() - start) * 1e-9);
+    fr_time_parts_lap(&session->time, "optimizer", &start);
     session->state = FR_SESSION_UPDATED;
     return FR_OK;
 }
@@ -418,8 +426,12 @@ static fr_status end(fr_session *session, fr_error *error)
         totals->loss_first = session->loss;
     FR_TRY(log_step(session, charged_before, error));
     show_step(session);
+    int64_t mark = fr_monotonic_ns();
     save_if_due(session);
-    return evaluate_if_due(session, error);
+    fr_time_parts_lap(&session->time, "checkpoint", &mark);
+    fr_status status = evaluate_if_due(session, error);
+    fr_time_parts_lap(&session->time, "evaluation", &mark);
+    return status;
 }
 
 fr_status fr_session_end_step(fr_session *session, fr_error *error)
