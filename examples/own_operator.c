@@ -1,9 +1,10 @@
 /* An operator of one's own, and the test that its gradient is right.
  *
- * "leaky relu squared": y = f(x)^2 with f(x) = x for x > 0 and 0.35 x below. An operator is one table: its shapes, its two
- * kernels, and what the backward kernel still needs. Kernels written with fr_load_doubles work for fp32, bf16 and
- * double alike; a fast one can be added to the kernel table later, this one stays as its reference. In double, the
- * gradient must equal central differences to many digits: a wrong sign or factor cannot hide.
+ * "leaky relu squared": y = f(x)^2 with f(x) = x for x > 0 and 0.35 x below. An operator is one table: its
+ * shapes, its two kernels, and what the backward kernel still needs. Kernels written with fr_load_doubles
+ * work for fp32, bf16 and double alike; a fast one can be added to the kernel table later, this one stays as
+ * its reference. In double, the gradient must equal central differences to many digits: a wrong sign or
+ * factor cannot hide.
  */
 #include "frontier/frontier.h"
 
@@ -58,8 +59,16 @@ static const fr_op leaky_squared = {
     .infer = infer,
     .keeps_inputs = 1, /* bit 0: the backward kernel reads input 0 */
     .reference_suffices = true,
-    .reference = {{.op = "leaky_squared", .pass = FR_FORWARD, .name = "leaky_squared_forward", .run = forward, .scratch = scratch},
-                  {.op = "leaky_squared", .pass = FR_BACKWARD, .name = "leaky_squared_backward", .run = backward, .scratch = scratch}},
+    .reference = {{.op = "leaky_squared",
+                   .pass = FR_FORWARD,
+                   .name = "leaky_squared_forward",
+                   .run = forward,
+                   .scratch = scratch},
+                  {.op = "leaky_squared",
+                   .pass = FR_BACKWARD,
+                   .name = "leaky_squared_backward",
+                   .run = backward,
+                   .scratch = scratch}},
 };
 
 /* ---- the test -------------------------------------------------------------------------------------- */
@@ -82,18 +91,21 @@ static fr_graph *build(fr_error *error)
 }
 
 /* The loss; with a training plan the gradients too. */
-static fr_status loss(const fr_plan *plan, void *arena, const double *weights, double *gradients, double *value, fr_error *error)
+static fr_status loss(const fr_plan *plan, void *arena, const double *weights, double *gradients,
+                      double *value, fr_error *error)
 {
     static const int32_t tokens[T] = {0, 5, 2, 7, 11, 3, 3, 9}, targets[T] = {5, 2, 7, 11, 3, 3, 9, 1};
     fr_binding inputs[] = {{"tokens", tokens}, {"targets", targets}};
-    fr_run_args args = {.arena = arena, .parameters = weights, .gradients = gradients, .inputs = inputs, .input_count = 2};
+    fr_run_args args = {
+        .arena = arena, .parameters = weights, .gradients = gradients, .inputs = inputs, .input_count = 2};
     FR_TRY(fr_plan_run(plan, &args, error));
     *value = *(const double *)fr_plan_output(plan, arena, "loss", NULL);
     return FR_OK;
 }
 
 /* The largest distance between the gradient and central differences, relative to the gradient's size. */
-static fr_status check(const fr_graph *g, const fr_plan *plan, void *arena, double *weights, double *gradients, double *worst, fr_error *error)
+static fr_status check(const fr_graph *g, const fr_plan *plan, void *arena, double *weights,
+                       double *gradients, double *worst, fr_error *error)
 {
     double value, up, down, h = 1e-5;
     int64_t count = fr_graph_flat_elements(g);
@@ -117,15 +129,21 @@ static fr_status check(const fr_graph *g, const fr_plan *plan, void *arena, doub
 static fr_status run(const fr_graph *g, double *worst, fr_error *error)
 {
     const char *outputs[] = {"loss"};
-    fr_plan_options options = {.extent = {.rows = 1, .T = T}, .numerics = FR_NUMERICS_F64, .train = true, .outputs = outputs, .output_count = 1};
+    fr_plan_options options = {.extent = {.rows = 1, .T = T},
+                               .numerics = FR_NUMERICS_F64,
+                               .train = true,
+                               .outputs = outputs,
+                               .output_count = 1};
     fr_plan *plan;
     FR_TRY(fr_graph_check(g, error));
     FR_TRY(fr_plan_create(&plan, g, &options, error));
     size_t count = (size_t)fr_graph_flat_elements(g);
     float *initial = fr_allocate(count * sizeof(float));
-    double *weights = fr_allocate(count * sizeof(double)), *gradients = fr_allocate(2 * count * sizeof(double));
+    double *weights = fr_allocate(count * sizeof(double)),
+           *gradients = fr_allocate(2 * count * sizeof(double));
     void *arena = fr_allocate(fr_plan_arena_bytes(plan));
-    fr_status status = initial && weights && gradients && arena ? FR_OK : fr_error_memory(error, count, "the example");
+    fr_status status =
+        initial && weights && gradients && arena ? FR_OK : fr_error_memory(error, count, "the example");
     if (status == FR_OK) {
         fr_graph_initialize(g, 7, NULL, initial);
         for (size_t i = 0; i < count; i++)

@@ -27,64 +27,65 @@ typedef struct fr_recipe {
         int64_t aspect, head_dim; /* 64, 128 */
         int64_t kv_heads;         /* 0: as many as heads; heads = width / head_dim */
         int64_t context;          /* T */
-        char windows[64];         /* pattern of L and S tiled over layers, last layer forced to L: "L", "SSSL" */
-        int64_t short_window;     /* S: 0 = 128 * ceil(ceil(T/4)/128) */
-        double mlp_ratio;         /* 4 */
-        char activation[64];      /* relu2 | gelu */
-        char norm[64];            /* rms (no parameters) | layer (gain and bias) */
-        bool embedding_norm;      /* normalise the embedding before the first block */
-        char position[64];        /* rotary | learned | none */
+        char windows[64];     /* pattern of L and S tiled over layers, last layer forced to L: "L", "SSSL" */
+        int64_t short_window; /* S: 0 = 128 * ceil(ceil(T/4)/128) */
+        double mlp_ratio;     /* 4 */
+        char activation[64];  /* relu2 | gelu */
+        char norm[64];        /* rms (no parameters) | layer (gain and bias) */
+        bool embedding_norm;  /* normalise the embedding before the first block */
+        char position[64];    /* rotary | learned | none */
         double rope_base;
         bool qk_norm;
-        double qk_gain;           /* 1 in the kit, 1.2 in nanochat */
-        double softcap;           /* 15; 0 = off */
-        bool tied;                /* head = embedding table */
-        bool resid_scalars;       /* per block r (init resid_first..resid_last over depth) */
+        double qk_gain;     /* 1 in the kit, 1.2 in nanochat */
+        double softcap;     /* 15; 0 = off */
+        bool tied;          /* head = embedding table */
+        bool resid_scalars; /* per block r (init resid_first..resid_last over depth) */
         double resid_first, resid_last;
-        bool x0_scalars;          /* per block z (init x0_first..x0_last) */
+        bool x0_scalars; /* per block z (init x0_first..x0_last) */
         double x0_first, x0_last;
-        bool value_embeddings;    /* on layers i with i mod 2 == (depth-1) mod 2 */
+        bool value_embeddings;       /* on layers i with i mod 2 == (depth-1) mod 2 */
         int64_t value_gate_channels; /* 12 */
-        double value_gate_range;  /* 3 */
+        double value_gate_range;     /* 3 */
         bool smear, backout;
-        int64_t smear_channels;   /* 24 */
-        double backout_init;      /* 0.2 */
+        int64_t smear_channels;                  /* 24 */
+        double backout_init;                     /* 0.2 */
         double embedding_std, head_std, fc_init; /* 0.8, 0.001, 0.4 (times sqrt(3/C)) */
-        char numerics[64];        /* auto | fp32 | bf16; auto = bf16 where the CPU multiplies bf16 */
-        char residual[64];        /* fp32 | bf16 */
+        char numerics[64]; /* auto | fp32 | bf16; auto = bf16 where the CPU multiplies bf16 */
+        char residual[64]; /* fp32 | bf16 */
     } model;
     struct {
-        char kind[64];            /* muon | adamw (everything) */
-        int64_t batch_tokens;     /* per step, at the end of the batch phases */
-        int64_t shards;           /* gradient shards S per step, 8 */
-        int64_t micro_rows;       /* rows per micro-batch of a shard; 0 = choose */
+        char kind[64];                                /* muon | adamw (everything) */
+        int64_t batch_tokens;                         /* per step, at the end of the batch phases */
+        int64_t shards;                               /* gradient shards S per step, 8 */
+        int64_t micro_rows;                           /* rows per micro-batch of a shard; 0 = choose */
         double matrix_lr, matrix_decay, matrix_beta2; /* 0.02, 0.2, 0.9 */
-        double momentum_start, momentum, momentum_end; /* 0.85 -> 0.95 over momentum_steps; momentum_end 0 = stay */
-        int64_t momentum_steps;   /* 300 */
+        double momentum_start, momentum; /* 0.85 -> 0.95 over momentum_steps */
+        double momentum_end;             /* at the end of the cool-down; 0 = stays */
+        int64_t momentum_steps;        /* 300 */
         bool muon_equalize, muon_plus; /* MuonEq, Muon+ of nanochat HEAD */
         double embedding_lr, embedding_beta1, embedding_beta2, embedding_decay; /* 0.3, 0.8, 0.995, 0.001 */
         double head_lr, head_beta1, head_beta2, head_decay;                     /* 0.006, 0.8, 0.96, 0.01 */
         double value_lr, value_beta1, value_beta2, value_decay;                 /* 0.15, 0.8, 0.995, 0.01 */
         double scalar_lr, scalar_beta1, scalar_beta2, scalar_decay;             /* 0.2, 0.9, 0.95, 0 */
-        double resid_lr_factor;   /* 1 in the kit, 0.01 in nanochat */
+        double resid_lr_factor;                                 /* 1 in the kit, 0.01 in nanochat */
         double adamw_lr, adamw_beta1, adamw_beta2, adamw_decay; /* matrices when kind = adamw */
-        double eps;               /* 1e-10 */
-        double clip;              /* global gradient norm; 0 = off */
-        bool width_scale;         /* embedding and head lr times (C/768)^-0.5 */
-        int64_t reference_batch;  /* > 0: all lr times sqrt(batch_tokens / reference_batch) (2.5) */
+        double eps;                                             /* 1e-10 */
+        double clip;                                            /* global gradient norm; 0 = off */
+        bool width_scale;                                       /* embedding and head lr times (C/768)^-0.5 */
+        int64_t reference_batch; /* > 0: all lr times sqrt(batch_tokens / reference_batch) (2.5) */
     } optim;
     struct {
-        double warm, cool, floor; /* fractions of progress; lr multiplier at the end */
-        char decay[64];           /* constant | linear | cosine: matrix decay over progress */
+        double warm, cool, floor;     /* fractions of progress; lr multiplier at the end */
+        char decay[64];               /* constant | linear | cosine: matrix decay over progress */
         fr_config_reals batch_phases; /* pairs p, fraction: from progress p on use fraction of batch_tokens */
-        bool by_step;             /* progress = step / max_steps even when a time budget exists */
+        bool by_step;                 /* progress = step / max_steps even when a time budget exists */
     } schedule;
     struct {
-        char packing[64];         /* best-fit | stream */
-        int64_t buffer;           /* 512 */
+        char packing[64]; /* best-fit | stream */
+        int64_t buffer;   /* 512 */
         int64_t pool_rows;
         bool mask_bos_target;
-        char byte_lengths[64];    /* raw | decoded */
+        char byte_lengths[64]; /* raw | decoded */
     } data;
     struct {
         int64_t max_steps;        /* 0 = the budget decides */
@@ -94,18 +95,19 @@ typedef struct fr_recipe {
     } clock;
 } fr_recipe;
 
-const fr_config_key *fr_recipe_keys(int *count);        /* the table behind parsing, help and docs */
+const fr_config_key *fr_recipe_keys(int *count); /* the table behind parsing, help and docs */
 fr_status fr_recipe_defaults(fr_recipe *recipe, fr_error *error);
 fr_status fr_recipe_load(fr_recipe *recipe, const char *path, fr_error *error); /* defaults, file, check */
-fr_status fr_recipe_parse(fr_recipe *recipe, const char *text, const char *origin, fr_error *error); /* the same from memory */
+/* The same from memory. */
+fr_status fr_recipe_parse(fr_recipe *recipe, const char *text, const char *origin, fr_error *error);
 /* "model.depth=6". Values are not checked against each other: call fr_recipe_check after the last one. */
 fr_status fr_recipe_set(fr_recipe *recipe, const char *assignment, fr_error *error);
-fr_status fr_recipe_check(const fr_recipe *recipe, fr_error *error); /* values that cannot go together, named */
+fr_status fr_recipe_check(const fr_recipe *recipe, fr_error *error); /* what cannot go together, named */
 void fr_recipe_write(const fr_recipe *recipe, fr_buffer *out);
 int64_t fr_recipe_width(const fr_recipe *recipe);
 int64_t fr_recipe_heads(const fr_recipe *recipe);
 int64_t fr_recipe_kv_heads(const fr_recipe *recipe);
-int64_t fr_recipe_hidden(const fr_recipe *recipe); /* width of the MLP's inside */
+int64_t fr_recipe_hidden(const fr_recipe *recipe);                /* width of the MLP's inside */
 int64_t fr_recipe_window(const fr_recipe *recipe, int64_t layer); /* keys to the left of the query */
 bool fr_recipe_has_value_embedding(const fr_recipe *recipe, int64_t layer);
 fr_numerics fr_recipe_numerics(const fr_recipe *recipe); /* auto resolved for this processor */
@@ -114,22 +116,23 @@ bool fr_recipe_residual_bf16(const fr_recipe *recipe);   /* for fr_plan_options 
 /* ---- model ---------------------------------------------------------------------------------------- */
 
 /* Builds the model: inputs "tokens", "targets", scalar "loss_scale"; outputs "nats", "loss", "logits".
- * Groups: "embedding", "head", "matrix", "value", "scalar", "resid", "x0". The vocabulary is padded to 64 rows. */
+ * Groups: "embedding", "head", "matrix", "value", "scalar", "resid", "x0". The vocabulary is padded to 64
+ * rows. */
 fr_status fr_model_build(fr_graph *graph, const fr_recipe *recipe, int64_t vocab, fr_error *error);
 
 typedef struct fr_model_size {
     int64_t params, matmul_params, value_params, scalars;
-    double flops_per_token;        /* forward + backward, baseline.md 1.6 (full attention) */
+    double flops_per_token; /* forward + backward, baseline.md 1.6 (full attention) */
     double flops_per_token_causal;
 } fr_model_size;
 fr_status fr_model_measure(const fr_recipe *recipe, int64_t vocab, fr_model_size *size, fr_error *error);
 
 /* ---- checkpoints ---------------------------------------------------------------------------------- */
 
-/* safetensors, one file per role. Metadata carries format version and a checksum of all content, verified on read;
- * truncated, altered, overlapping, oversized files are named errors. Files without a format version were written by
- * others: they are read, unverified. Entries come in data order and point into the file; `data` of a foreign file may
- * be unaligned, so copy it with memcpy. */
+/* safetensors, one file per role. Metadata carries format version and a checksum of all content, verified on
+ * read; truncated, altered, overlapping, oversized files are named errors. Files without a format version
+ * were written by others: they are read, unverified. Entries come in data order and point into the file;
+ * `data` of a foreign file may be unaligned, so copy it with memcpy. */
 typedef struct fr_tensor_file fr_tensor_file;
 typedef struct fr_tensor_entry {
     const char *name;
@@ -139,11 +142,12 @@ typedef struct fr_tensor_entry {
     const void *data;
 } fr_tensor_entry;
 /* Atomic and durable; equal input gives equal bytes. Metadata: key, value, key, value ... as UTF-8. */
-fr_status fr_tensor_file_write(const char *path, const fr_tensor_entry *entries, int count, const char *const *metadata_pairs,
-                               int pair_count, fr_error *error);
+fr_status fr_tensor_file_write(const char *path, const fr_tensor_entry *entries, int count,
+                               const char *const *metadata_pairs, int pair_count, fr_error *error);
 fr_status fr_tensor_file_open(fr_tensor_file **out, const char *path, fr_error *error);
 /* The same from memory, which must outlive the file. */
-fr_status fr_tensor_file_parse(fr_tensor_file **out, const void *bytes, size_t count, const char *origin, fr_error *error);
+fr_status fr_tensor_file_parse(fr_tensor_file **out, const void *bytes, size_t count, const char *origin,
+                               fr_error *error);
 int fr_tensor_file_count(const fr_tensor_file *file);
 const fr_tensor_entry *fr_tensor_file_entry(const fr_tensor_file *file, int index);
 const fr_tensor_entry *fr_tensor_file_find(const fr_tensor_file *file, const char *name);
@@ -151,52 +155,60 @@ const char *fr_tensor_file_metadata(const fr_tensor_file *file, const char *key)
 void fr_tensor_file_close(fr_tensor_file *file);
 
 fr_status fr_model_save(const fr_graph *graph, const float *parameters, const char *path, fr_error *error);
-fr_status fr_model_load(const fr_graph *graph, float *parameters, const char *path, fr_error *error); /* names and shapes must match exactly */
+/* Names and shapes must match exactly. */
+fr_status fr_model_load(const fr_graph *graph, float *parameters, const char *path, fr_error *error);
 
 /* ---- a loaded model --------------------------------------------------------------------------------- */
 
-/* Weights, graph and plans of a run, ready to score. Library models run here; a run made by a submission's own
- * program answers through its program (submission.h). */
+/* Weights, graph and plans of a run, ready to score. Library models run here; a run made by a submission's
+ * own program answers through its program (submission.h). */
 typedef struct fr_scorer fr_scorer;
 typedef struct fr_scorer_options {
-    int threads;              /* <= 0: all */
-    const char *numerics;     /* NULL: the recipe's; "fp32", "bf16" */
+    int threads;          /* <= 0: all */
+    const char *numerics; /* NULL: the recipe's; "fp32", "bf16" */
     /* Builds the graph instead of fr_model_build: a submission's model, inside its own program. */
     fr_status (*model)(fr_graph *graph, const fr_recipe *recipe, int64_t vocab, fr_error *error);
 } fr_scorer_options;
-fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_scorer_options *options, fr_error *error);
+fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_scorer_options *options,
+                         fr_error *error);
 /* From memory: used by the trainer for periodic evaluation. Borrowed graph, parameters and pool. */
-fr_status fr_scorer_create(fr_scorer **out, const fr_graph *graph, const fr_recipe *recipe, const float *parameters, fr_pool *pool, fr_error *error);
+fr_status fr_scorer_create(fr_scorer **out, const fr_graph *graph, const fr_recipe *recipe,
+                           const float *parameters, fr_pool *pool, fr_error *error);
 /* Call after the borrowed parameters changed. */
 void fr_scorer_refresh(fr_scorer *scorer);
 /* Makes the plan and memory for rows of T now, so that scoring them allocates nothing. Optional. */
 fr_status fr_scorer_prepare(fr_scorer *scorer, int64_t T, fr_error *error);
 const fr_recipe *fr_scorer_recipe(const fr_scorer *scorer);
 const fr_tokenizer *fr_scorer_tokenizer(const fr_scorer *scorer); /* NULL for created ones */
-const char *fr_scorer_run(const fr_scorer *scorer); /* the run folder; "" for created ones */
-/* nats[i] of every target (0 where ignored). Bit-identical whatever rows a call has and however many threads. */
-fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error);
+const char *fr_scorer_run(const fr_scorer *scorer);               /* the run folder; "" for created ones */
+/* nats[i] of every target (0 where ignored). Bit-identical for any rows per call and any number of threads. */
+fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs,
+                         const int32_t *targets, float *nats, fr_error *error);
 /* Logits of positions `first`..T-1 of one row: (T - first) x vocab fp32. */
-fr_status fr_scorer_logits(fr_scorer *scorer, int64_t T, const int32_t *inputs, int64_t first, float *logits, fr_error *error);
+fr_status fr_scorer_logits(fr_scorer *scorer, int64_t T, const int32_t *inputs, int64_t first, float *logits,
+                           fr_error *error);
 int64_t fr_scorer_vocab(const fr_scorer *scorer);
 void fr_scorer_free(fr_scorer *scorer);
 
 typedef struct fr_sample_options {
-    int64_t tokens;       /* at most */
-    double temperature;   /* 0 = greedy */
-    int64_t top_k;        /* 0 = off */
-    double top_p;         /* 0 or 1 = off */
+    int64_t tokens;     /* at most */
+    double temperature; /* 0 = greedy */
+    int64_t top_k;      /* 0 = off */
+    double top_p;       /* 0 or 1 = off */
     uint64_t seed;
-    bool stop_at_bos;     /* a document's end */
+    bool stop_at_bos; /* a document's end */
 } fr_sample_options;
-/* Continues `prompt` (BOS in front); the new bytes are handed to `emit` as they come, a character of several bytes only
- * when it is complete. `emit` returns false to stop (FR_OK). The same seed gives the same text. */
+/* Continues `prompt` (BOS in front); the new bytes are handed to `emit` as they come, a character of several
+ * bytes only when it is complete. `emit` returns false to stop (FR_OK). The same seed gives the same text. */
 fr_status fr_sample(fr_scorer *scorer, const char *prompt, const fr_sample_options *options,
-                    bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error);
+                    bool (*emit)(void *context, const char *bytes, size_t count), void *context,
+                    fr_error *error);
 /* The same with logits from anywhere (a submission's program): positions first..T-1 of one row. */
-typedef fr_status (*fr_logits_source)(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits, fr_error *error);
-fr_status fr_sample_from(fr_logits_source source, void *source_context, int64_t context, const fr_tokenizer *tokenizer, const char *prompt,
-                         const fr_sample_options *options, bool (*emit)(void *context, const char *bytes, size_t count), void *emit_context,
+typedef fr_status (*fr_logits_source)(void *context, int64_t T, const int32_t *tokens, int64_t first,
+                                      float *logits, fr_error *error);
+fr_status fr_sample_from(fr_logits_source source, void *source_context, int64_t context,
+                         const fr_tokenizer *tokenizer, const char *prompt, const fr_sample_options *options,
+                         bool (*emit)(void *context, const char *bytes, size_t count), void *emit_context,
                          fr_error *error);
 
 #endif

@@ -2,8 +2,8 @@
  *
  * Parameters are read from the graph, so no count is written twice. FLOPs per token, forward and backward:
  *     6 M + sum over blocks of 12 H d min(w, T)
- * where M counts every weight a matrix product reads (matrices, head, gates) and full attention charges every query
- * min(w, T) keys. The causal figure charges the pairs there are: query i of T sees min(i, w) + 1 keys.
+ * where M counts every weight a matrix product reads (matrices, head, gates) and full attention charges every
+ * query min(w, T) keys. The causal figure charges the pairs there are: query i of T sees min(i, w) + 1 keys.
  */
 #include "model/model_internal.h"
 
@@ -20,7 +20,8 @@ static void count_parameters(const fr_graph *graph, fr_model_size *size)
         const fr_parameter_info *info = fr_graph_parameter(graph, i);
         int64_t elements = info->rows * info->columns;
         bool scalar = in_group(info, "scalar") || in_group(info, "resid") || in_group(info, "x0");
-        if (in_group(info, "matrix") || in_group(info, "head") || strcmp(info->name, "smear_gate.weight") == 0)
+        if (in_group(info, "matrix") || in_group(info, "head") ||
+            strcmp(info->name, "smear_gate.weight") == 0)
             size->matmul_params += elements;
         if (in_group(info, "value"))
             size->value_params += elements;
@@ -40,7 +41,8 @@ static double causal_pairs(int64_t T, int64_t window)
 static void count_flops(const fr_recipe *recipe, fr_model_size *size)
 {
     int64_t T = recipe->model.context;
-    double per_key = 12 * (double)fr_recipe_width(recipe); /* 12 H d: two products, two operations, three passes */
+    double per_key =
+        12 * (double)fr_recipe_width(recipe); /* 12 H d: two products, two operations, three passes */
     size->flops_per_token = size->flops_per_token_causal = 6 * (double)size->matmul_params;
     for (int64_t i = 0; i < recipe->model.depth; i++) {
         int64_t window = fr_recipe_window(recipe, i);

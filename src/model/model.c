@@ -4,11 +4,12 @@
  *     for each block:  x = r x + z x0;  x = x + Wo attention(norm x);  x = x + Wproj act(Wfc norm x)
  *     logits = softcap(head norm(x))
  *
- * Each choice of the recipe is one line here: windows, value embeddings, smear, backout, positions, norms. Tensor
- * names are nanochat's, so checkpoints travel; where the kit differs the kit's names hold: residual and
- * embedding shares are one 1 x 1 tensor per block (transformer.h.I.resid_lambda, x0_lambda), where nanochat stacks them in
- * vectors over blocks. Layer norms and learned positions carry GPT-2's names (ln_1, ln_2, ln_f, wpe). Groups name
- * what the optimizer may treat apart: embedding, head, matrix, value, scalar, resid, x0.
+ * Each choice of the recipe is one line here: windows, value embeddings, smear, backout, positions, norms.
+ * Tensor names are nanochat's, so checkpoints travel; where the kit differs the kit's names hold: residual
+ * and embedding shares are one 1 x 1 tensor per block (transformer.h.I.resid_lambda, x0_lambda), where
+ * nanochat stacks them in vectors over blocks. Layer norms and learned positions carry GPT-2's names (ln_1,
+ * ln_2, ln_f, wpe). Groups name what the optimizer may treat apart: embedding, head, matrix, value, scalar,
+ * resid, x0.
  */
 #include "model/model_internal.h"
 
@@ -32,11 +33,23 @@ static bool is(const char *text, const char *word)
 static model model_init(fr_graph *g, const fr_recipe *recipe, int64_t vocab)
 {
     int64_t width = fr_recipe_width(recipe);
-    return (model){.g = g, .recipe = recipe, .vocab = vocab, .depth = recipe->model.depth, .width = width,
-                   .head_dim = recipe->model.head_dim, .heads = fr_recipe_heads(recipe), .kv_heads = fr_recipe_kv_heads(recipe),
-                   .hidden = fr_recipe_hidden(recipe), .s = sqrt(3.0 / (double)width), .layer_norm = is(recipe->model.norm, "layer"),
-                   .rotary = is(recipe->model.position, "rotary"), .learned = is(recipe->model.position, "learned"),
-                   .gelu = is(recipe->model.activation, "gelu"), .tokens = fr_input_ids(g, "tokens")};
+    return (model){
+        .g = g,
+        .recipe = recipe,
+        .vocab = vocab,
+        .depth = recipe->model.depth,
+        .width = width,
+        .head_dim = recipe->model.head_dim,
+        .heads = fr_recipe_heads(recipe),
+        .kv_heads = fr_recipe_kv_heads(recipe),
+        .hidden = fr_recipe_hidden(recipe),
+        .s = sqrt(3.0 / (double)width),
+        .layer_norm = is(recipe->model.norm, "layer"),
+        .rotary = is(recipe->model.position, "rotary"),
+        .learned = is(recipe->model.position, "learned"),
+        .gelu = is(recipe->model.activation, "gelu"),
+        .tokens = fr_input_ids(g, "tokens"),
+    };
 }
 
 /* ---- parameters ------------------------------------------------------------------------------------ */
@@ -54,7 +67,8 @@ static fr_init fade(const model *m, int64_t block, double first, double last)
 }
 
 /* Parameter NAME of a block: transformer.h.BLOCK.NAME. */
-static fr_tensor *block_parameter(model *m, int64_t block, const char *name, int64_t rows, int64_t columns, fr_init init, const char *group)
+static fr_tensor *block_parameter(model *m, int64_t block, const char *name, int64_t rows, int64_t columns,
+                                  fr_init init, const char *group)
 {
     char full[96];
     snprintf(full, sizeof full, "transformer.h.%lld.%s", (long long)block, name);
@@ -67,6 +81,17 @@ static fr_tensor *token_table(model *m, const char *name, int64_t columns, fr_in
     return fr_parameter(m->g, name, (m->vocab + 63) / 64 * 64, columns, init, group);
 }
 
+static fr_tensor *scalar(model *m, int64_t block, const char *name, fr_init init, const char *group)
+{
+    return block_parameter(m, block, name, 1, 1, init, group);
+}
+
+/* x W^T with W = `name` of the block, `rows` x width of x. */
+static fr_tensor *linear(model *m, int64_t block, const char *name, fr_tensor *x, int64_t rows, fr_init init)
+{
+    return fr_linear(m->g, x, block_parameter(m, block, name, rows, x->columns, init, "matrix"));
+}
+
 /* ---- pieces ---------------------------------------------------------------------------------------- */
 
 /* `name` is the layer norm's, for its gain and bias; rms norm has none. */
@@ -75,11 +100,12 @@ static fr_tensor *norm(model *m, fr_tensor *x, const char *name, bool stream)
     if (!m->layer_norm)
         return fr_rms_norm(m->g, x, (fr_norm_options){.stream = stream});
     char full[96];
+    fr_norm_options options = {.eps = 1e-5, .stream = stream};
     snprintf(full, sizeof full, "transformer.%s.weight", name);
-    fr_tensor *gain = fr_parameter(m->g, full, 1, m->width, fr_init_constant(1), "scalar");
+    options.gain = fr_parameter(m->g, full, 1, m->width, fr_init_constant(1), "scalar");
     snprintf(full, sizeof full, "transformer.%s.bias", name);
-    fr_tensor *bias = fr_parameter(m->g, full, 1, m->width, fr_init_constant(0), "scalar");
-    return fr_layer_norm(m->g, x, (fr_norm_options){.eps = 1e-5, .gain = gain, .bias = bias, .stream = stream});
+    options.bias = fr_parameter(m->g, full, 1, m->width, fr_init_constant(0), "scalar");
+    return fr_layer_norm(m->g, x, options);
 }
 
 static fr_tensor *block_norm(model *m, int64_t block, fr_tensor *x, const char *which)
@@ -91,18 +117,26 @@ static fr_tensor *block_norm(model *m, int64_t block, fr_tensor *x, const char *
 
 static fr_tensor *smear(model *m, fr_tensor *x)
 {
-    fr_tensor *gate = fr_parameter(m->g, "smear_gate.weight", 1, m->recipe->model.smear_channels, fr_init_uniform(0, 0.02), "scalar");
+    int64_t channels = m->recipe->model.smear_channels;
+    fr_tensor *gate =
+        fr_parameter(m->g, "smear_gate.weight", 1, channels, fr_init_uniform(0, 0.02), "scalar");
     fr_tensor *lambda = fr_parameter(m->g, "smear_lambda", 1, 1, fr_init_constant(0), "scalar");
     return fr_smear(m->g, x, gate, lambda);
+}
+
+static fr_tensor *add_positions(model *m, fr_tensor *x)
+{
+    fr_init init = fr_init_normal(m->recipe->model.embedding_std);
+    int64_t rows = m->recipe->model.context;
+    fr_tensor *table = fr_parameter(m->g, "transformer.wpe.weight", rows, m->width, init, "embedding");
+    return fr_embed_positions(m->g, x, table);
 }
 
 static fr_tensor *embed(model *m, fr_tensor *wte)
 {
     fr_tensor *x = fr_embed(m->g, wte, m->tokens);
-    if (m->learned) {
-        fr_init init = fr_init_normal(m->recipe->model.embedding_std);
-        x = fr_embed_positions(m->g, x, fr_parameter(m->g, "transformer.wpe.weight", m->recipe->model.context, m->width, init, "embedding"));
-    }
+    if (m->learned)
+        x = add_positions(m, x);
     if (m->recipe->model.embedding_norm)
         x = norm(m, x, "ln_e", true);
     return m->recipe->model.smear ? smear(m, x) : x;
@@ -111,12 +145,12 @@ static fr_tensor *embed(model *m, fr_tensor *wte)
 /* r x + z x0, or what the recipe leaves of it. */
 static fr_tensor *mix(model *m, int64_t i, fr_tensor *x)
 {
-    const fr_recipe *recipe = m->recipe;
+    const fr_recipe *c = m->recipe;
     fr_tensor *r = NULL, *z = NULL;
-    if (recipe->model.resid_scalars)
-        r = block_parameter(m, i, "resid_lambda", 1, 1, fade(m, i, recipe->model.resid_first, recipe->model.resid_last), "resid");
-    if (recipe->model.x0_scalars)
-        z = block_parameter(m, i, "x0_lambda", 1, 1, fade(m, i, recipe->model.x0_first, recipe->model.x0_last), "x0");
+    if (c->model.resid_scalars)
+        r = scalar(m, i, "resid_lambda", fade(m, i, c->model.resid_first, c->model.resid_last), "resid");
+    if (c->model.x0_scalars)
+        z = scalar(m, i, "x0_lambda", fade(m, i, c->model.x0_first, c->model.x0_last), "x0");
     if (r && z)
         return fr_blend(m->g, r, x, z, m->x0);
     if (z)
@@ -128,40 +162,45 @@ static fr_tensor *mix(model *m, int64_t i, fr_tensor *x)
 static fr_tensor *value_embedding(model *m, int64_t i, fr_tensor *v, fr_tensor *h)
 {
     char name[64];
+    int64_t channels = m->recipe->model.value_gate_channels;
     snprintf(name, sizeof name, "value_embeds.%lld.weight", (long long)i);
-    fr_tensor *e = fr_embed(m->g, token_table(m, name, m->kv_heads * m->head_dim, spread(m->s), "value"), m->tokens);
-    fr_tensor *gate = block_parameter(m, i, "attn.ve_gate.weight", m->kv_heads, m->recipe->model.value_gate_channels,
-                                      fr_init_uniform(0, 0.02), "matrix");
-    return fr_value_gate(m->g, v, e, h, gate, m->recipe->model.value_gate_range);
+    fr_tensor *table = token_table(m, name, m->kv_heads * m->head_dim, spread(m->s), "value");
+    fr_init init = fr_init_uniform(0, 0.02);
+    fr_tensor *gate = block_parameter(m, i, "attn.ve_gate.weight", m->kv_heads, channels, init, "matrix");
+    return fr_value_gate(m->g, v, fr_embed(m->g, table, m->tokens), h, gate,
+                         m->recipe->model.value_gate_range);
 }
 
 static fr_tensor *rotate(model *m, fr_tensor *x, int64_t heads)
 {
-    if (!m->rotary)
-        return x;
-    return fr_rotary(m->g, x, (fr_rotary_options){.heads = (int)heads, .base = m->recipe->model.rope_base,
-                                                  .norm = m->recipe->model.qk_norm, .gain = m->recipe->model.qk_gain});
+    fr_rotary_options options = {.heads = (int)heads,
+                                 .base = m->recipe->model.rope_base,
+                                 .norm = m->recipe->model.qk_norm,
+                                 .gain = m->recipe->model.qk_gain};
+    return m->rotary ? fr_rotary(m->g, x, options) : x;
 }
 
 static fr_tensor *attention(model *m, int64_t i, fr_tensor *h)
 {
     int64_t kv = m->kv_heads * m->head_dim;
-    fr_tensor *q = fr_linear(m->g, h, block_parameter(m, i, "attn.c_q.weight", m->width, m->width, spread(m->s), "matrix"));
-    fr_tensor *k = fr_linear(m->g, h, block_parameter(m, i, "attn.c_k.weight", kv, m->width, spread(m->s), "matrix"));
-    fr_tensor *v = fr_linear(m->g, h, block_parameter(m, i, "attn.c_v.weight", kv, m->width, spread(m->s), "matrix"));
+    fr_tensor *q = linear(m, i, "attn.c_q.weight", h, m->width, spread(m->s));
+    fr_tensor *k = linear(m, i, "attn.c_k.weight", h, kv, spread(m->s));
+    fr_tensor *v = linear(m, i, "attn.c_v.weight", h, kv, spread(m->s));
     if (fr_recipe_has_value_embedding(m->recipe, i))
         v = value_embedding(m, i, v, h);
-    fr_attention_options options = {.heads = (int)m->heads, .kv_heads = (int)m->kv_heads, .window = fr_recipe_window(m->recipe, i)};
-    fr_tensor *y = fr_attention(m->g, rotate(m, q, m->heads), rotate(m, k, m->kv_heads), v, options);
-    return fr_linear(m->g, y, block_parameter(m, i, "attn.c_proj.weight", m->width, m->width, fr_init_constant(0), "matrix"));
+    q = rotate(m, q, m->heads);
+    k = rotate(m, k, m->kv_heads);
+    fr_attention_options options = {
+        .heads = (int)m->heads, .kv_heads = (int)m->kv_heads, .window = fr_recipe_window(m->recipe, i)};
+    fr_tensor *y = fr_attention(m->g, q, k, v, options);
+    return linear(m, i, "attn.c_proj.weight", y, m->width, fr_init_constant(0));
 }
 
 static fr_tensor *mlp(model *m, int64_t i, fr_tensor *h)
 {
-    fr_init init = spread(m->recipe->model.fc_init * m->s);
-    fr_tensor *u = fr_linear(m->g, h, block_parameter(m, i, "mlp.c_fc.weight", m->hidden, m->width, init, "matrix"));
+    fr_tensor *u = linear(m, i, "mlp.c_fc.weight", h, m->hidden, spread(m->recipe->model.fc_init * m->s));
     u = m->gelu ? fr_gelu(m->g, u) : fr_relu_squared(m->g, u);
-    return fr_linear(m->g, u, block_parameter(m, i, "mlp.c_proj.weight", m->width, m->hidden, fr_init_constant(0), "matrix"));
+    return linear(m, i, "mlp.c_proj.weight", u, m->width, fr_init_constant(0));
 }
 
 /* ---- the model ------------------------------------------------------------------------------------- */
@@ -182,9 +221,11 @@ fr_status fr_model_build(fr_graph *graph, const fr_recipe *recipe, int64_t vocab
 {
     FR_TRY(fr_recipe_check(recipe, error));
     if (vocab < 1 || vocab > INT32_MAX - 63)
-        return fr_error_set(error, FR_BAD_USAGE, "vocabulary", NULL, "a model of %lld token ids cannot be built", (long long)vocab);
+        return fr_error_set(error, FR_BAD_USAGE, "vocabulary", NULL,
+                            "a model of %lld token ids cannot be built", (long long)vocab);
     model m = model_init(graph, recipe, vocab);
-    fr_tensor *wte = token_table(&m, "transformer.wte.weight", m.width, fr_init_normal(recipe->model.embedding_std), "embedding");
+    fr_init wte_init = fr_init_normal(recipe->model.embedding_std);
+    fr_tensor *wte = token_table(&m, "transformer.wte.weight", m.width, wte_init, "embedding");
     fr_tensor *head = wte;
     if (!recipe->model.tied)
         head = token_table(&m, "lm_head.weight", m.width, fr_init_normal(recipe->model.head_std), "head");
@@ -192,7 +233,8 @@ fr_status fr_model_build(fr_graph *graph, const fr_recipe *recipe, int64_t vocab
     m.x0 = embed(&m, wte);
     fr_tensor *x = blocks(&m, m.x0);
     if (recipe->model.backout) {
-        fr_tensor *lambda = fr_parameter(graph, "backout_lambda", 1, 1, fr_init_constant(recipe->model.backout_init), "scalar");
+        fr_init init = fr_init_constant(recipe->model.backout_init);
+        fr_tensor *lambda = fr_parameter(graph, "backout_lambda", 1, 1, init, "scalar");
         x = fr_add_scaled(graph, x, -1, lambda, m.middle);
     }
     x = norm(&m, x, "ln_f", false);

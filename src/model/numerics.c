@@ -1,8 +1,8 @@
 /* Which numbers a recipe's model computes in on this processor.
  *
- * "auto" means bf16 where the processor multiplies bf16 and fp32 elsewhere: emulated bf16 would be slower than
- * fp32 and no closer to what the recipe's author measured. It is the one place where a recipe depends on the
- * machine, so run.json records what was chosen.
+ * "auto" means bf16 where the processor multiplies bf16 and fp32 elsewhere: emulated bf16 would be slower
+ * than fp32 and no closer to what the recipe's author measured. It is the one place where a recipe depends on
+ * the machine, so run.json records what was chosen.
  */
 #include "frontier/model.h"
 

@@ -1,8 +1,8 @@
 /* scale: y = s x with a trained s, for models that keep the residual factor and drop the embedding's share.
  *
- * It is the kit's blend with one term, rare enough that the reference kernel (a pass over the stream, negligible
- * beside a block's matrix products) is also what real runs use. The gradient of s is summed in double, row by row in
- * order, so it has the same bits on any number of threads.
+ * It is the kit's blend with one term, rare enough that the reference kernel (a pass over the stream,
+ * negligible beside a block's matrix products) is also what real runs use. The gradient of s is summed in
+ * double, row by row in order, so it has the same bits on any number of threads.
  */
 #include "model/model_internal.h"
 
@@ -63,7 +63,8 @@ static void backward(const fr_call *call)
             dy[c] *= s;
         }
         if (call->grad_in[0])
-            fr_store_doubles(call->grad_in[0], call->in_dtype[0], t * columns, columns, dy, call->accumulate[0]);
+            fr_store_doubles(call->grad_in[0], call->in_dtype[0], t * columns, columns, dy,
+                             call->accumulate[0]);
     }
     if (call->grad_in[1])
         fr_store_doubles(call->grad_in[1], call->in_dtype[1], 0, 1, &ds, call->accumulate[1]);
@@ -79,8 +80,9 @@ const fr_op fr_op_scale = {
     .reference_suffices = true,
     .flops = flops,
     .flops_full = flops_full,
-    .reference = {{.op = "scale", .pass = FR_FORWARD, .name = "scale_forward", .run = forward, .scratch = scratch},
-                  {.op = "scale", .pass = FR_BACKWARD, .name = "scale_backward", .run = backward, .scratch = scratch}},
+    .reference =
+        {{.op = "scale", .pass = FR_FORWARD, .name = "scale_forward", .run = forward, .scratch = scratch},
+         {.op = "scale", .pass = FR_BACKWARD, .name = "scale_backward", .run = backward, .scratch = scratch}},
 };
 
 fr_tensor *fr_scale(fr_graph *g, fr_tensor *x, fr_tensor *scale)

@@ -1,8 +1,9 @@
 /* Recipes: loading, overriding, checking, and the sizes they imply.
  *
- * A recipe is plain data, filled from the key table. Ranges of single values are the table's business; this file
- * knows which values cannot go together and says so with the way out. Sizes that follow from others (width from
- * depth, heads from width) are computed here and nowhere else, so a recipe keeps what its author wrote.
+ * A recipe is plain data, filled from the key table. Ranges of single values are the table's business; this
+ * file knows which values cannot go together and says so with the way out. Sizes that follow from others
+ * (width from depth, heads from width) are computed here and nowhere else, so a recipe keeps what its author
+ * wrote.
  */
 #include "frontier/model.h"
 #include <math.h>
@@ -34,7 +35,8 @@ fr_status fr_recipe_load(fr_recipe *recipe, const char *path, fr_error *error)
     size_t bytes;
     fr_status status = fr_file_read(&arena, path, &text, &bytes, error);
     if (status == FR_OK && memchr(text, 0, bytes))
-        status = fr_error_set(error, FR_BAD_DATA, path, "a recipe is plain text", "the file contains a NUL byte");
+        status =
+            fr_error_set(error, FR_BAD_DATA, path, "a recipe is plain text", "the file contains a NUL byte");
     if (status == FR_OK)
         status = fr_recipe_parse(recipe, text, path, error);
     fr_arena_release(&arena);
@@ -66,7 +68,8 @@ int64_t fr_recipe_width(const fr_recipe *recipe)
 {
     if (recipe->model.width)
         return recipe->model.width;
-    return divide_up(recipe->model.depth * recipe->model.aspect, recipe->model.head_dim) * recipe->model.head_dim;
+    return divide_up(recipe->model.depth * recipe->model.aspect, recipe->model.head_dim) *
+           recipe->model.head_dim;
 }
 
 int64_t fr_recipe_heads(const fr_recipe *recipe)
@@ -106,21 +109,26 @@ static fr_status check_heads(const fr_recipe *recipe, fr_error *error)
 {
     int64_t width = fr_recipe_width(recipe), head_dim = recipe->model.head_dim;
     if (head_dim % 2)
-        return fr_error_set(error, FR_BAD_USAGE, "model.head_dim", "the rotation works on pairs of channels; choose an even number",
+        return fr_error_set(error, FR_BAD_USAGE, "model.head_dim",
+                            "the rotation works on pairs of channels; choose an even number",
                             "head_dim is odd: %lld", (long long)head_dim);
     if (width % head_dim) {
         char hint[128];
-        snprintf(hint, sizeof hint, "choose a multiple of head_dim, for example %lld", (long long)(divide_up(width, head_dim) * head_dim));
-        return fr_error_set(error, FR_BAD_USAGE, "model.width", hint, "width %lld is not a multiple of head_dim %lld",
-                            (long long)width, (long long)head_dim);
+        snprintf(hint, sizeof hint, "choose a multiple of head_dim, for example %lld",
+                 (long long)(divide_up(width, head_dim) * head_dim));
+        return fr_error_set(error, FR_BAD_USAGE, "model.width", hint,
+                            "width %lld is not a multiple of head_dim %lld", (long long)width,
+                            (long long)head_dim);
     }
     int64_t heads = width / head_dim, kv_heads = fr_recipe_kv_heads(recipe);
     if (kv_heads > heads || heads % kv_heads)
-        return fr_error_set(error, FR_BAD_USAGE, "model.kv_heads", "query heads must be a multiple of it; 0 means as many as query heads",
-                            "%lld key and value heads cannot serve %lld query heads", (long long)kv_heads, (long long)heads);
+        return fr_error_set(error, FR_BAD_USAGE, "model.kv_heads",
+                            "query heads must be a multiple of it; 0 means as many as query heads",
+                            "%lld key and value heads cannot serve %lld query heads", (long long)kv_heads,
+                            (long long)heads);
     if (width > 65536)
-        return fr_error_set(error, FR_BAD_USAGE, "model.aspect", "lower depth or aspect", "width would be %lld, more than 65536",
-                            (long long)width);
+        return fr_error_set(error, FR_BAD_USAGE, "model.aspect", "lower depth or aspect",
+                            "width would be %lld, more than 65536", (long long)width);
     return FR_OK;
 }
 
@@ -128,14 +136,17 @@ static fr_status check_attention(const fr_recipe *recipe, fr_error *error)
 {
     const char *windows = recipe->model.windows;
     if (!windows[0] || windows[strspn(windows, "LS")])
-        return fr_error_set(error, FR_BAD_USAGE, "model.windows", "use L for long and S for short, for example \"SSSL\"",
+        return fr_error_set(error, FR_BAD_USAGE, "model.windows",
+                            "use L for long and S for short, for example \"SSSL\"",
                             "'%s' is not a window pattern", windows);
     bool rotary = strcmp(recipe->model.position, "rotary") == 0;
     if (recipe->model.qk_norm && !rotary)
-        return fr_error_set(error, FR_BAD_USAGE, "model.qk_norm", "set model.qk_norm = false, or model.position = \"rotary\"",
-                            "query and key norm goes with rotary positions, not with '%s'", recipe->model.position);
+        return fr_error_set(
+            error, FR_BAD_USAGE, "model.qk_norm", "set model.qk_norm = false, or model.position = \"rotary\"",
+            "query and key norm goes with rotary positions, not with '%s'", recipe->model.position);
     if (!recipe->model.qk_norm && recipe->model.qk_gain != 1)
-        return fr_error_set(error, FR_BAD_USAGE, "model.qk_gain", "set model.qk_norm = true, or leave qk_gain at 1",
+        return fr_error_set(error, FR_BAD_USAGE, "model.qk_gain",
+                            "set model.qk_norm = true, or leave qk_gain at 1",
                             "a gain on queries and keys without their norm");
     return FR_OK;
 }
@@ -144,7 +155,8 @@ static fr_status check_channels(const fr_recipe *recipe, fr_error *error)
 {
     int64_t width = fr_recipe_width(recipe);
     if (fr_recipe_hidden(recipe) < 1)
-        return fr_error_set(error, FR_BAD_USAGE, "model.mlp_ratio", "choose a larger ratio", "the MLP would have no channels");
+        return fr_error_set(error, FR_BAD_USAGE, "model.mlp_ratio", "choose a larger ratio",
+                            "the MLP would have no channels");
     if (recipe->model.value_embeddings && recipe->model.value_gate_channels > width)
         return fr_error_set(error, FR_BAD_USAGE, "model.value_gate_channels", "choose at most the width",
                             "the value gate cannot read %lld of %lld channels",
@@ -163,11 +175,12 @@ static fr_status check_batch(const fr_recipe *recipe, fr_error *error)
         char hint[200];
         int64_t unit = context * recipe->optim.shards;
         int64_t nearest = batch < unit ? unit : (batch + unit / 2) / unit * unit;
-        snprintf(hint, sizeof hint, "choose a multiple of context * shards = %lld, for example %lld; or fewer shards",
+        snprintf(hint, sizeof hint,
+                 "choose a multiple of context * shards = %lld, for example %lld; or fewer shards",
                  (long long)unit, (long long)nearest);
         return fr_error_set(error, FR_BAD_USAGE, "optim.batch_tokens", hint,
-                            "%lld tokens are not whole rows of %lld for each of %lld shards", (long long)batch,
-                            (long long)context, (long long)recipe->optim.shards);
+                            "%lld tokens are not whole rows of %lld for each of %lld shards",
+                            (long long)batch, (long long)context, (long long)recipe->optim.shards);
     }
     int64_t rows = batch / context / recipe->optim.shards;
     if (recipe->optim.micro_rows && rows % recipe->optim.micro_rows)
@@ -177,23 +190,28 @@ static fr_status check_batch(const fr_recipe *recipe, fr_error *error)
     return FR_OK;
 }
 
-/* Phases are pairs (progress, fraction of the batch): progress rises within [0, 1), and every fraction of the batch is
- * still whole rows for every shard. */
+/* Phases are pairs (progress, fraction of the batch): progress rises within [0, 1), and every fraction of the
+ * batch is still whole rows for every shard. */
 static fr_status check_phases(const fr_recipe *recipe, fr_error *error)
 {
     const fr_config_reals *phases = &recipe->schedule.batch_phases;
     const char *where = "schedule.batch_phases";
     if (phases->count % 2)
-        return fr_error_set(error, FR_BAD_USAGE, where, "for example [0.0, 0.5, 0.25, 1.0]", "phases come in pairs: progress, fraction");
+        return fr_error_set(error, FR_BAD_USAGE, where, "for example [0.0, 0.5, 0.25, 1.0]",
+                            "phases come in pairs: progress, fraction");
     double unit = (double)(recipe->model.context * recipe->optim.shards);
     for (int i = 0; i < phases->count; i += 2) {
         double p = phases->values[i], fraction = phases->values[i + 1];
         if (!(p >= 0 && p < 1) || (i > 0 && !(p > phases->values[i - 2])))
-            return fr_error_set(error, FR_BAD_USAGE, where, "progress values rise, from 0 to below 1", "phase %d starts at %g", i / 2 + 1, p);
+            return fr_error_set(error, FR_BAD_USAGE, where, "progress values rise, from 0 to below 1",
+                                "phase %d starts at %g", i / 2 + 1, p);
         double tokens = fraction * (double)recipe->optim.batch_tokens;
         if (!(fraction > 0 && fraction <= 1) || tokens < unit || fmod(tokens, unit) != 0)
-            return fr_error_set(error, FR_BAD_USAGE, where, "every phase needs whole rows for every shard: fewer shards, or another fraction",
-                                "%g of the batch is %g tokens, not a multiple of context * shards = %g", fraction, tokens, unit);
+            return fr_error_set(
+                error, FR_BAD_USAGE, where,
+                "every phase needs whole rows for every shard: fewer shards, or another fraction",
+                "%g of the batch is %g tokens, not a multiple of context * shards = %g", fraction, tokens,
+                unit);
     }
     return FR_OK;
 }
@@ -207,6 +225,7 @@ fr_status fr_recipe_check(const fr_recipe *recipe, fr_error *error)
     FR_TRY(check_phases(recipe, error));
     if (recipe->schedule.warm + recipe->schedule.cool > 1)
         return fr_error_set(error, FR_BAD_USAGE, "schedule.cool", "warm + cool may be at most 1",
-                            "warm-up %g and cool-down %g overlap", recipe->schedule.warm, recipe->schedule.cool);
+                            "warm-up %g and cool-down %g overlap", recipe->schedule.warm,
+                            recipe->schedule.cool);
     return FR_OK;
 }

@@ -32,7 +32,8 @@ bool fr_tensor_bytes(const fr_tensor_entry *entry, size_t *bytes)
 {
     uint64_t total = fr_dtype_bytes(entry->dtype);
     for (int i = 0; i < entry->dims; i++) {
-        if (entry->shape[i] < 0 || __builtin_mul_overflow(total, (uint64_t)entry->shape[i], &total) || total > INT64_MAX)
+        if (entry->shape[i] < 0 || __builtin_mul_overflow(total, (uint64_t)entry->shape[i], &total) ||
+            total > INT64_MAX)
             return false;
     }
     *bytes = (size_t)total;

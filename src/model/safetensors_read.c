@@ -1,10 +1,11 @@
 /* Reading a tensor file that may have been written by anyone, including someone who means harm.
  *
- * Nothing in the header is believed before it is checked: its length against the file and a limit, its JSON for
- * duplicate keys, every tensor's type, shape and product of dimensions for overflow, its byte range against its shape;
- * and all ranges together must tile the data exactly, so nothing overlaps, nothing hides between tensors
- * and nothing trails behind them. Then the checksum, if the file has one of ours. Tensors are not copied: an entry
- * points into the mapping. Data of foreign files may be unaligned, so readers copy it with memcpy.
+ * Nothing in the header is believed before it is checked: its length against the file and a limit, its JSON
+ * for duplicate keys, every tensor's type, shape and product of dimensions for overflow, its byte range
+ * against its shape; and all ranges together must tile the data exactly, so nothing overlaps, nothing hides
+ * between tensors and nothing trails behind them. Then the checksum, if the file has one of ours. Tensors are
+ * not copied: an entry points into the mapping. Data of foreign files may be unaligned, so readers copy it
+ * with memcpy.
  */
 #include "model/safetensors.h"
 
@@ -22,9 +23,9 @@ typedef struct range {
 
 struct fr_tensor_file {
     fr_mapping mapping; /* empty when the bytes are the caller's */
-    json_t *header;   /* owns names and metadata */
-    json_t *metadata; /* NULL: none */
-    range *ranges;    /* in data order */
+    json_t *header;     /* owns names and metadata */
+    json_t *metadata;   /* NULL: none */
+    range *ranges;      /* in data order */
     int count;
     const char *origin;
 };
@@ -66,7 +67,8 @@ static bool read_offsets(const json_t *offsets, range *r)
     return true;
 }
 
-static fr_status read_tensor(const fr_tensor_file *file, const char *name, const json_t *value, range *r, fr_error *error)
+static fr_status read_tensor(const fr_tensor_file *file, const char *name, const json_t *value, range *r,
+                             fr_error *error)
 {
     const char *dtype = json_string_value(json_object_get(value, "dtype"));
     size_t bytes;
@@ -76,8 +78,8 @@ static fr_status read_tensor(const fr_tensor_file *file, const char *name, const
     if (!json_is_object(value) || json_object_size(value) != 3)
         return bad(file, error, "its description is not dtype, shape and data_offsets", name);
     if (!dtype || !fr_tensor_dtype_parse(dtype, &r->entry.dtype))
-        return fr_error_set(error, FR_BAD_DATA, file->origin, "F32, BF16, F64 and I32 are read", "tensor '%.100s' has the type %.20s", name,
-                            dtype ? dtype : "(none)");
+        return fr_error_set(error, FR_BAD_DATA, file->origin, "F32, BF16, F64 and I32 are read",
+                            "tensor '%.100s' has the type %.20s", name, dtype ? dtype : "(none)");
     if (!read_shape(json_object_get(value, "shape"), &r->entry))
         return bad(file, error, "its shape is not up to four whole numbers", name);
     if (!fr_tensor_bytes(&r->entry, &bytes))
@@ -156,11 +158,13 @@ static fr_status read_header(fr_tensor_file *file, fr_error *error)
 /* The chain the writer computed, in file order; metadata order is the header's. */
 static fr_status verify(const fr_tensor_file *file, fr_error *error)
 {
-    const char *version = fr_tensor_file_metadata(file, "format_version"), *stored = fr_tensor_file_metadata(file, "checksum");
+    const char *version = fr_tensor_file_metadata(file, "format_version"),
+               *stored = fr_tensor_file_metadata(file, "checksum");
     if (!version)
         return FR_OK;
     if (strcmp(version, FR_TENSOR_FORMAT) != 0)
-        return fr_error_set(error, FR_BAD_DATA, file->origin, "it was written by another version of frontier; use that one",
+        return fr_error_set(error, FR_BAD_DATA, file->origin,
+                            "it was written by another version of frontier; use that one",
                             "format version %.20s is not known here", version);
     uint64_t sum = 0;
     const char *key;
@@ -169,12 +173,15 @@ static fr_status verify(const fr_tensor_file *file, fr_error *error)
         if (strcmp(key, "checksum") != 0)
             sum = fr_tensor_checksum_text(fr_tensor_checksum_text(sum, key), json_string_value(value));
     for (int i = 0; i < file->count; i++)
-        sum = fr_tensor_checksum_entry(sum, &file->ranges[i].entry, (size_t)(file->ranges[i].end - file->ranges[i].start));
+        sum = fr_tensor_checksum_entry(sum, &file->ranges[i].entry,
+                                       (size_t)(file->ranges[i].end - file->ranges[i].start));
     char hex[17];
     fr_tensor_checksum_format(sum, hex);
     if (!stored || strcmp(stored, hex) != 0)
-        return fr_error_set(error, FR_BAD_DATA, file->origin, "the file was altered or damaged after it was written; use an earlier checkpoint",
-                            "the checksum does not match: file %.20s, content %s", stored ? stored : "(none)", hex);
+        return fr_error_set(error, FR_BAD_DATA, file->origin,
+                            "the file was altered or damaged after it was written; use an earlier checkpoint",
+                            "the checksum does not match: file %.20s, content %s", stored ? stored : "(none)",
+                            hex);
     return FR_OK;
 }
 
@@ -194,14 +201,15 @@ static fr_status parse(fr_tensor_file *file, const uint8_t *bytes, size_t count,
     json_error_t reason;
     file->header = json_loadb((const char *)bytes + 8, (size_t)length, JSON_REJECT_DUPLICATES, &reason);
     if (!file->header)
-        return fr_error_set(error, FR_BAD_DATA, file->origin, "the file is damaged or no safetensors file", "the header is no valid JSON: %.150s",
-                            reason.text);
+        return fr_error_set(error, FR_BAD_DATA, file->origin, "the file is damaged or no safetensors file",
+                            "the header is no valid JSON: %.150s", reason.text);
     FR_TRY(read_header(file, error));
     FR_TRY(check_tiling(file, bytes + 8 + length, count - 8 - length, error));
     return verify(file, error);
 }
 
-static fr_status create(fr_tensor_file **out, const fr_mapping *mapping, const uint8_t *bytes, size_t count, const char *origin, fr_error *error)
+static fr_status create(fr_tensor_file **out, const fr_mapping *mapping, const uint8_t *bytes, size_t count,
+                        const char *origin, fr_error *error)
 {
     fr_tensor_file *file = fr_allocate(sizeof *file);
     *out = NULL;
@@ -221,7 +229,8 @@ static fr_status create(fr_tensor_file **out, const fr_mapping *mapping, const u
     return status;
 }
 
-fr_status fr_tensor_file_parse(fr_tensor_file **out, const void *bytes, size_t count, const char *origin, fr_error *error)
+fr_status fr_tensor_file_parse(fr_tensor_file **out, const void *bytes, size_t count, const char *origin,
+                               fr_error *error)
 {
     return create(out, NULL, bytes, count, origin, error);
 }

@@ -1,7 +1,9 @@
-/* Writing a tensor file: the same tensors and metadata give the same bytes, and the file appears whole or not at all.
+/* Writing a tensor file: the same tensors and metadata give the same bytes, and the file appears whole or not
+ * at all.
  *
- * The header is built with jansson in insertion order, so its bytes depend on the input alone: no time, no host name,
- * no hash order. Everything is checked before the first byte is written; the durable writer does the rest.
+ * The header is built with jansson in insertion order, so its bytes depend on the input alone: no time, no
+ * host name, no hash order. Everything is checked before the first byte is written; the durable writer does
+ * the rest.
  */
 #include "model/safetensors.h"
 
@@ -25,7 +27,8 @@ static fr_status check_entries(const layout *file, fr_error *error)
         if (!entry->name || strcmp(entry->name, "__metadata__") == 0 || entry->dims < 0 || entry->dims > 4)
             return fr_error_set(error, FR_BUG, file->path, NULL, "tensor %d has no usable name or shape", i);
         if (!fr_tensor_dtype_word(entry->dtype) || !fr_tensor_bytes(entry, &bytes) || (bytes && !entry->data))
-            return fr_error_set(error, FR_BUG, file->path, NULL, "tensor '%s' has no usable type, size or data", entry->name);
+            return fr_error_set(error, FR_BUG, file->path, NULL,
+                                "tensor '%s' has no usable type, size or data", entry->name);
     }
     return FR_OK;
 }
@@ -58,7 +61,8 @@ static json_t *describe_metadata(const layout *file)
     char hex[17];
     fr_tensor_checksum_format(checksum(file), hex);
     json_t *object = json_object();
-    bool good = object && set_new(object, "format_version", json_string(FR_TENSOR_FORMAT)) && set_new(object, "checksum", json_string(hex));
+    bool good = object && set_new(object, "format_version", json_string(FR_TENSOR_FORMAT)) &&
+                set_new(object, "checksum", json_string(hex));
     for (int i = 0; good && i < file->pair_count; i++)
         good = set_new(object, file->metadata[2 * i], json_string(file->metadata[2 * i + 1]));
     if (good)
@@ -75,8 +79,8 @@ static json_t *describe_entry(const fr_tensor_entry *entry, uint64_t start, uint
             json_decref(shape);
             return NULL;
         }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", fr_tensor_dtype_word(entry->dtype), "shape", shape, "data_offsets",
-                     (json_int_t)start, (json_int_t)end);
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", fr_tensor_dtype_word(entry->dtype), "shape", shape,
+                     "data_offsets", (json_int_t)start, (json_int_t)end);
 }
 
 /* The header's text, to be given to free(); NULL when a name is used twice, is no UTF-8, or memory is out. */
@@ -88,7 +92,8 @@ static char *describe(const layout *file)
     for (int i = 0; good && i < file->count; i++) {
         size_t bytes = 0;
         fr_tensor_bytes(&file->entries[i], &bytes);
-        good = set_new(header, file->entries[i].name, describe_entry(&file->entries[i], offset, offset + bytes));
+        good =
+            set_new(header, file->entries[i].name, describe_entry(&file->entries[i], offset, offset + bytes));
         offset += bytes;
     }
     char *text = good ? json_dumps(header, JSON_COMPACT) : NULL;
@@ -113,14 +118,15 @@ static void append_file(fr_file_writer *writer, const layout *file, const char *
     }
 }
 
-fr_status fr_tensor_file_write(const char *path, const fr_tensor_entry *entries, int count, const char *const *metadata_pairs,
-                               int pair_count, fr_error *error)
+fr_status fr_tensor_file_write(const char *path, const fr_tensor_entry *entries, int count,
+                               const char *const *metadata_pairs, int pair_count, fr_error *error)
 {
     layout file = {entries, count, metadata_pairs, pair_count, path};
     FR_TRY(check_entries(&file, error));
     char *header = describe(&file);
     if (!header)
-        return fr_error_set(error, FR_BUG, path, "names must be UTF-8 and used once", "the tensor file's header cannot be made");
+        return fr_error_set(error, FR_BUG, path, "names must be UTF-8 and used once",
+                            "the tensor file's header cannot be made");
     fr_file_writer writer;
     fr_status status = fr_file_writer_begin(&writer, path, error);
     if (status == FR_OK) {

@@ -1,10 +1,10 @@
 /* Continuing a prompt, one token at a time.
  *
- * Each step asks for the logits behind the text so far: the prefix is run again, in a plan of rounded length, and when it
- * is longer than the context its last T tokens are. Then one token is chosen: greedily at temperature 0, otherwise
- * from the softmax of logits / temperature over the top_k largest and, of those, the smallest set that
- * holds top_p of the probability. Ties go to the lower id everywhere, so a seed gives one text. Bytes are
- * handed out as soon as they form whole characters.
+ * Each step asks for the logits behind the text so far: the prefix is run again, in a plan of rounded length,
+ * and when it is longer than the context its last T tokens are. Then one token is chosen: greedily at
+ * temperature 0, otherwise from the softmax of logits / temperature over the top_k largest and, of those, the
+ * smallest set that holds top_p of the probability. Ties go to the lower id everywhere, so a seed gives one
+ * text. Bytes are handed out as soon as they form whole characters.
  */
 #include "model/sample.h"
 
@@ -83,7 +83,8 @@ static int32_t draw(const candidate *sorted, int64_t count, double temperature, 
     return sorted[count - 1].id;
 }
 
-int32_t fr_sample_choose(const float *logits, int64_t vocab, const fr_sample_options *options, fr_rng *rng, void *scratch)
+int32_t fr_sample_choose(const float *logits, int64_t vocab, const fr_sample_options *options, fr_rng *rng,
+                         void *scratch)
 {
     candidate *sorted = scratch;
     if (options->temperature <= 0)
@@ -145,10 +146,14 @@ static fr_status hand_out(sampling *s, const char *bytes, size_t count, bool las
 static fr_status check_options(const fr_sample_options *options, fr_error *error)
 {
     if (options->tokens < 0 || options->tokens > 100000000)
-        return fr_error_set(error, FR_BAD_USAGE, "sampling", NULL, "%lld tokens cannot be sampled", (long long)options->tokens);
-    if (!(options->temperature >= 0 && options->temperature <= 1e6) || !(options->top_p >= 0 && options->top_p <= 1) || options->top_k < 0)
-        return fr_error_set(error, FR_BAD_USAGE, "sampling", "temperature and top_k are at least 0, top_p is between 0 and 1",
-                            "temperature %g, top_k %lld, top_p %g cannot be", options->temperature, (long long)options->top_k, options->top_p);
+        return fr_error_set(error, FR_BAD_USAGE, "sampling", NULL, "%lld tokens cannot be sampled",
+                            (long long)options->tokens);
+    if (!(options->temperature >= 0 && options->temperature <= 1e6) ||
+        !(options->top_p >= 0 && options->top_p <= 1) || options->top_k < 0)
+        return fr_error_set(error, FR_BAD_USAGE, "sampling",
+                            "temperature and top_k are at least 0, top_p is between 0 and 1",
+                            "temperature %g, top_k %lld, top_p %g cannot be", options->temperature,
+                            (long long)options->top_k, options->top_p);
     return FR_OK;
 }
 
@@ -175,7 +180,8 @@ static fr_status encode_prompt(sampling *s, const char *prompt, fr_error *error)
         return fr_error_memory(error, bytes, "the prompt's tokens");
     s->length += count;
     if (s->length == 0)
-        return fr_error_set(error, FR_BAD_USAGE, "sampling", "give a prompt", "the tokenizer has no start token and the prompt is empty");
+        return fr_error_set(error, FR_BAD_USAGE, "sampling", "give a prompt",
+                            "the tokenizer has no start token and the prompt is empty");
     return FR_OK;
 }
 
@@ -186,8 +192,8 @@ static fr_status extend(sampling *s, bool *over, fr_error *error)
     FR_TRY(s->source(s->source_context, T, s->ids + s->length - T, T - 1, s->logits, error));
     for (int64_t i = 0; i < s->vocab; i++)
         if (!isfinite(s->logits[i]))
-            return fr_error_set(error, FR_BAD_DATA, "sampling", "the weights are broken, or the run diverged", "logit %lld is %g",
-                                (long long)i, (double)s->logits[i]);
+            return fr_error_set(error, FR_BAD_DATA, "sampling", "the weights are broken, or the run diverged",
+                                "logit %lld is %g", (long long)i, (double)s->logits[i]);
     int32_t id = fr_sample_choose(s->logits, s->vocab, s->options, &s->rng, s->candidates);
     if (s->options->stop_at_bos && id == fr_tokenizer_bos(s->tokenizer)) {
         *over = true;
@@ -209,13 +215,20 @@ static fr_status run(sampling *s, const char *prompt, fr_error *error)
     return s->held_count && !s->stopped ? hand_out(s, "", 0, true, error) : FR_OK;
 }
 
-fr_status fr_sample_from(fr_logits_source source, void *source_context, int64_t context, const fr_tokenizer *tokenizer, const char *prompt,
-                         const fr_sample_options *options, bool (*emit)(void *context, const char *bytes, size_t count),
-                         void *emit_context, fr_error *error)
+fr_status fr_sample_from(fr_logits_source source, void *source_context, int64_t context,
+                         const fr_tokenizer *tokenizer, const char *prompt, const fr_sample_options *options,
+                         bool (*emit)(void *context, const char *bytes, size_t count), void *emit_context,
+                         fr_error *error)
 {
     FR_TRY(check_options(options, error));
-    sampling s = {.source = source, .source_context = source_context, .tokenizer = tokenizer, .options = options, .context = context,
-                  .vocab = fr_tokenizer_vocab(tokenizer), .rng = {.seed = options->seed, .stream = 0x73616d706c65}, .emit = emit,
+    sampling s = {.source = source,
+                  .source_context = source_context,
+                  .tokenizer = tokenizer,
+                  .options = options,
+                  .context = context,
+                  .vocab = fr_tokenizer_vocab(tokenizer),
+                  .rng = {.seed = options->seed, .stream = 0x73616d706c65},
+                  .emit = emit,
                   .emit_context = emit_context};
     fr_status status = run(&s, prompt, error);
     fr_deallocate(s.ids);
@@ -224,16 +237,19 @@ fr_status fr_sample_from(fr_logits_source source, void *source_context, int64_t 
     return status;
 }
 
-static fr_status scorer_logits(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits, fr_error *error)
+static fr_status scorer_logits(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits,
+                               fr_error *error)
 {
     return fr_scorer_logits(context, T, tokens, first, logits, error);
 }
 
 fr_status fr_sample(fr_scorer *scorer, const char *prompt, const fr_sample_options *options,
-                    bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error)
+                    bool (*emit)(void *context, const char *bytes, size_t count), void *context,
+                    fr_error *error)
 {
     if (!fr_scorer_tokenizer(scorer))
-        return fr_error_set(error, FR_BAD_USAGE, "sampling", "open the run from its folder", "this scorer has no tokenizer");
-    return fr_sample_from(scorer_logits, scorer, fr_scorer_recipe(scorer)->model.context, fr_scorer_tokenizer(scorer), prompt, options, emit,
-                          context, error);
+        return fr_error_set(error, FR_BAD_USAGE, "sampling", "open the run from its folder",
+                            "this scorer has no tokenizer");
+    return fr_sample_from(scorer_logits, scorer, fr_scorer_recipe(scorer)->model.context,
+                          fr_scorer_tokenizer(scorer), prompt, options, emit, context, error);
 }

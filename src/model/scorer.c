@@ -1,10 +1,10 @@
 /* Scoring rows of tokens with given weights, bit for bit the same however they are batched.
  *
- * A row is always run alone, in a plan of one row, so its result cannot depend on its neighbours. Many rows go to the
- * threads whole, each thread with an arena of its own; a few rows are run one after the other, with every operator
- * split over the threads, which by the executor's rule changes no bit either. Row lengths are rounded up to
- * powers of two (at most the context): causality makes the padding behind a row invisible, and a handful of plans
- * serves every length. Plans are kept, the least recently used makes room.
+ * A row is always run alone, in a plan of one row, so its result cannot depend on its neighbours. Many rows
+ * go to the threads whole, each thread with an arena of its own; a few rows are run one after the other, with
+ * every operator split over the threads, which by the executor's rule changes no bit either. Row lengths are
+ * rounded up to powers of two (at most the context): causality makes the padding behind a row invisible, and
+ * a handful of plans serves every length. Plans are kept, the least recently used makes room.
  */
 #include "model/scorer.h"
 
@@ -22,11 +22,16 @@ static int64_t padded_length(const fr_scorer *scorer, int64_t T)
     return length < context ? length : context;
 }
 
-static fr_status make_plan(const fr_scorer *scorer, int64_t T, const char *output, fr_plan **plan, fr_error *error)
+static fr_status make_plan(const fr_scorer *scorer, int64_t T, const char *output, fr_plan **plan,
+                           fr_error *error)
 {
     const char *outputs[] = {output};
-    fr_plan_options options = {.extent = {.rows = 1, .T = T}, .numerics = scorer->numerics, .outputs = outputs, .output_count = 1,
-                               .residual_bf16 = fr_recipe_residual_bf16(&scorer->recipe), .kernels = scorer->kernels};
+    fr_plan_options options = {.extent = {.rows = 1, .T = T},
+                               .numerics = scorer->numerics,
+                               .outputs = outputs,
+                               .output_count = 1,
+                               .residual_bf16 = fr_recipe_residual_bf16(&scorer->recipe),
+                               .kernels = scorer->kernels};
     return fr_plan_create(plan, scorer->graph, &options, error);
 }
 
@@ -109,7 +114,8 @@ typedef struct job {
 } job;
 
 /* Copies a row and pads it; the padding is id 0 with ignored targets, behind everything that counts. */
-static void stage(const fr_scorer *scorer, int thread, int64_t T, int64_t length, const int32_t *inputs, const int32_t *targets, int32_t **row)
+static void stage(const fr_scorer *scorer, int thread, int64_t T, int64_t length, const int32_t *inputs,
+                  const int32_t *targets, int32_t **row)
 {
     int32_t *ids = scorer->ids + (int64_t)thread * 2 * scorer->ids_length;
     for (int64_t t = 0; t < length; t++) {
@@ -119,22 +125,27 @@ static void stage(const fr_scorer *scorer, int thread, int64_t T, int64_t length
     *row = ids;
 }
 
-static fr_status run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool, int64_t T, const int32_t *inputs,
-                         const int32_t *targets, fr_error *error)
+static fr_status run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool, int64_t T,
+                         const int32_t *inputs, const int32_t *targets, fr_error *error)
 {
     int64_t length = fr_plan_extent(plan).T;
     int32_t *row;
     stage(scorer, thread, T, length, inputs, targets, &row);
     fr_binding bindings[] = {{"tokens", row}, {"targets", row + length}};
-    fr_run_args args = {.arena = scorer->arenas[thread], .parameters = scorer->parameters,
-                        .prepared = fr_prepared_table(scorer->prepared), .inputs = bindings, .input_count = targets ? 2 : 1, .pool = pool};
+    fr_run_args args = {.arena = scorer->arenas[thread],
+                        .parameters = scorer->parameters,
+                        .prepared = fr_prepared_table(scorer->prepared),
+                        .inputs = bindings,
+                        .input_count = targets ? 2 : 1,
+                        .pool = pool};
     return fr_plan_run(plan, &args, error);
 }
 
 static fr_status score_row(job *work, int64_t row, int thread, fr_pool *pool, fr_error *error)
 {
     int64_t at = row * work->T;
-    FR_TRY(run_row(work->scorer, work->plan, thread, pool, work->T, work->inputs + at, work->targets + at, error));
+    FR_TRY(run_row(work->scorer, work->plan, thread, pool, work->T, work->inputs + at, work->targets + at,
+                   error));
     const float *nats = fr_plan_output(work->plan, work->scorer->arenas[thread], "nats", NULL);
     memcpy(work->nats + at, nats, (size_t)work->T * sizeof *nats);
     return FR_OK;
@@ -164,10 +175,12 @@ static fr_status first_failure(const fr_scorer *scorer, fr_error *error)
     return first->error.status;
 }
 
-fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error)
+fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs,
+                         const int32_t *targets, float *nats, fr_error *error)
 {
     if (rows < 0 || T < 1 || T > INT32_MAX)
-        return fr_error_set(error, FR_BAD_USAGE, "scoring", NULL, "%lld rows of %lld tokens", (long long)rows, (long long)T);
+        return fr_error_set(error, FR_BAD_USAGE, "scoring", NULL, "%lld rows of %lld tokens", (long long)rows,
+                            (long long)T);
     job work = {.scorer = scorer, .T = T, .inputs = inputs, .targets = targets, .nats = nats};
     fr_plan *plan;
     FR_TRY(plan_for(scorer, T, "nats", &plan, error));
@@ -183,10 +196,12 @@ fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32
     return first_failure(scorer, error);
 }
 
-fr_status fr_scorer_logits(fr_scorer *scorer, int64_t T, const int32_t *inputs, int64_t first, float *logits, fr_error *error)
+fr_status fr_scorer_logits(fr_scorer *scorer, int64_t T, const int32_t *inputs, int64_t first, float *logits,
+                           fr_error *error)
 {
     if (T < 1 || T > INT32_MAX || first < 0 || first > T)
-        return fr_error_set(error, FR_BAD_USAGE, "scoring", NULL, "positions %lld to %lld of a row", (long long)first, (long long)T);
+        return fr_error_set(error, FR_BAD_USAGE, "scoring", NULL, "positions %lld to %lld of a row",
+                            (long long)first, (long long)T);
     fr_plan *plan;
     FR_TRY(plan_for(scorer, T, "logits", &plan, error));
     FR_TRY(run_row(scorer, plan, 0, scorer->pool, T, inputs, NULL, error));
@@ -201,7 +216,8 @@ static fr_status begin(fr_scorer *scorer, fr_error *error)
 {
     const fr_tensor *logits = fr_graph_find(scorer->graph, "logits");
     if (!logits || !fr_graph_find(scorer->graph, "nats"))
-        return fr_error_set(error, FR_BAD_USAGE, "model", "end it with fr_head_logits and fr_head_loss", "the graph has no output named logits or nats");
+        return fr_error_set(error, FR_BAD_USAGE, "model", "end it with fr_head_logits and fr_head_loss",
+                            "the graph has no output named logits or nats");
     scorer->vocab = logits->columns;
     scorer->threads = fr_pool_threads(scorer->pool);
     scorer->arenas = fr_allocate((size_t)scorer->threads * sizeof *scorer->arenas);
@@ -224,7 +240,8 @@ fr_status fr_scorer_begin(fr_scorer **out, fr_scorer *scorer, fr_error *error)
     return status;
 }
 
-fr_status fr_scorer_create(fr_scorer **out, const fr_graph *graph, const fr_recipe *recipe, const float *parameters, fr_pool *pool, fr_error *error)
+fr_status fr_scorer_create(fr_scorer **out, const fr_graph *graph, const fr_recipe *recipe,
+                           const float *parameters, fr_pool *pool, fr_error *error)
 {
     fr_scorer *scorer = fr_allocate(sizeof *scorer);
     *out = NULL;

@@ -1,7 +1,7 @@
 /* The inside of a scorer, shared by the file that runs it and the file that opens it from a run folder.
  *
- * What a scorer works with may be borrowed (the trainer's graph, weights and pool) or its own (read from a run folder);
- * the own_ fields say which and are what fr_scorer_free gives back.
+ * What a scorer works with may be borrowed (the trainer's graph, weights and pool) or its own (read from a
+ * run folder); the own_ fields say which and are what fr_scorer_free gives back.
  */
 #ifndef FRONTIER_MODEL_SCORER_H
 #define FRONTIER_MODEL_SCORER_H
@@ -16,7 +16,7 @@ typedef struct scorer_failure {
 } scorer_failure;
 
 typedef struct scorer_plan {
-    fr_plan *plan;      /* NULL: free */
+    fr_plan *plan; /* NULL: free */
     int64_t T;
     const char *output; /* "nats" or "logits" */
     int64_t used;       /* when, on the scorer's clock of calls */
@@ -47,7 +47,8 @@ struct fr_scorer {
     char run[1024];
 };
 
-/* Takes a scorer whose graph, recipe, numerics, parameters and pool are set, and makes it ready; frees it on failure. */
+/* Takes a scorer whose graph, recipe, numerics, parameters and pool are set, and makes it ready; frees it on
+ * failure. */
 fr_status fr_scorer_begin(fr_scorer **out, fr_scorer *scorer, fr_error *error);
 
 #endif

@@ -1,8 +1,8 @@
 /* A scorer from a run folder: recipe.toml, tokenizer.json and model.safetensors are all it takes.
  *
- * run.json is asked one question: whether a submission's own program made the run. Its weights may fit the library's
- * model by name and shape and still mean another function, so such a run is refused here and scored through its
- * program.
+ * run.json is asked one question: whether a submission's own program made the run. Its weights may fit the
+ * library's model by name and shape and still mean another function, so such a run is refused here and scored
+ * through its program.
  */
 #include "base/json.h"
 #include "model/scorer.h"
@@ -35,7 +35,8 @@ static fr_status choose_numerics(fr_scorer *scorer, const char *wanted, fr_error
     else if (strcmp(wanted, "bf16") == 0)
         scorer->numerics = FR_NUMERICS_BF16;
     else
-        return fr_error_set(error, FR_BAD_USAGE, "numerics", "fp32 or bf16", "'%.50s' are no numerics", wanted);
+        return fr_error_set(error, FR_BAD_USAGE, "numerics", "fp32 or bf16", "'%.50s' are no numerics",
+                            wanted);
     return FR_OK;
 }
 
@@ -76,11 +77,13 @@ static fr_status load(fr_scorer *scorer, const fr_scorer_options *options, fr_er
     return FR_OK;
 }
 
-fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_scorer_options *options, fr_error *error)
+fr_status fr_scorer_open(fr_scorer **out, const char *run_folder, const fr_scorer_options *options,
+                         fr_error *error)
 {
     *out = NULL;
     if (!fr_path_is_folder(run_folder))
-        return fr_error_set(error, FR_BAD_DATA, run_folder, "give the folder a run was written to", "there is no such run folder");
+        return fr_error_set(error, FR_BAD_DATA, run_folder, "give the folder a run was written to",
+                            "there is no such run folder");
     if (strlen(run_folder) > 900)
         return fr_error_set(error, FR_BAD_USAGE, run_folder, NULL, "the path is too long");
     fr_scorer *scorer = fr_allocate(sizeof *scorer);

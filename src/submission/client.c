@@ -1,8 +1,8 @@
 /* src/submission/client.c: the scorer's side: start the program, ask, distrust.
  *
- * What the child writes is copied into our memory before it is looked at, so it cannot change between check and
- * use. The block must carry the sequence number, document and positions that were asked for and finite values;
- * anything else, silence or death is the submission's failure.
+ * What the child writes is copied into our memory before it is looked at, so it cannot change between check
+ * and use. The block must carry the sequence number, document and positions that were asked for and finite
+ * values; anything else, silence or death is the submission's failure.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,25 +31,34 @@ struct fr_program {
     bool dead;
 };
 
-static fr_status launch(fr_program *p, const char *program, const char *run_folder, int threads, fr_error *error)
+static fr_status launch(fr_program *p, const char *program, const char *run_folder, int threads,
+                        fr_error *error)
 {
     char descriptor[16], count[16];
     posix_spawn_file_actions_t actions;
     snprintf(descriptor, sizeof descriptor, "%d", p->descriptor);
     snprintf(count, sizeof count, "%d", threads > 0 ? threads : 0);
-    char *arguments[] = {(char *)(uintptr_t)program, (char *)(uintptr_t)"serve-blocks", (char *)(uintptr_t)run_folder,
-                         (char *)(uintptr_t)"--descriptor", descriptor, (char *)(uintptr_t)"--threads", count, NULL};
+    char *arguments[] = {(char *)(uintptr_t)program,
+                         (char *)(uintptr_t) "serve-blocks",
+                         (char *)(uintptr_t)run_folder,
+                         (char *)(uintptr_t) "--descriptor",
+                         descriptor,
+                         (char *)(uintptr_t) "--threads",
+                         count,
+                         NULL};
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     int failed = posix_spawn(&p->child, program, &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (failed)
-        return fr_error_set(error, FR_ANSWER_NO, program, "build it with 'frontier build'", "the submission's program does not start: %s", strerror(failed));
+        return fr_error_set(error, FR_ANSWER_NO, program, "build it with 'frontier build'",
+                            "the submission's program does not start: %s", strerror(failed));
     return FR_OK;
 }
 
-fr_status fr_program_start(fr_program **out, const char *program, const char *run_folder, int64_t vocab, const fr_program_options *options, fr_error *error)
+fr_status fr_program_start(fr_program **out, const char *program, const char *run_folder, int64_t vocab,
+                           const fr_program_options *options, fr_error *error)
 {
     fr_program *p = fr_allocate(sizeof *p);
     if (!p)
@@ -72,7 +81,8 @@ fr_status fr_program_start(fr_program **out, const char *program, const char *ru
 static fr_status program_failed(fr_program *p, fr_error *error, const char *what)
 {
     p->dead = true;
-    return fr_error_set(error, FR_ANSWER_NO, "the submission's program", "run 'frontier eval bpb' on its run by hand to see its messages", "%s", what);
+    return fr_error_set(error, FR_ANSWER_NO, "the submission's program",
+                        "run 'frontier eval bpb' on its run by hand to see its messages", "%s", what);
 }
 
 /* Waits for block `p->taken + 1`; notices a child that ended. */
@@ -100,7 +110,8 @@ static void clean_message(char *text, size_t size)
             *c = '?';
 }
 
-static fr_status take_block(fr_program *p, int64_t document, int64_t at, int64_t count, float *logits, fr_error *error)
+static fr_status take_block(fr_program *p, int64_t document, int64_t at, int64_t count, float *logits,
+                            fr_error *error)
 {
     FR_TRY(await_block(p, error));
     uint32_t number = p->taken + 1;
@@ -123,13 +134,16 @@ static fr_status take_block(fr_program *p, int64_t document, int64_t at, int64_t
     return FR_OK;
 }
 
-fr_status fr_program_logits(fr_program *p, int64_t document, int64_t T, const int32_t *tokens, int64_t first, float *logits, fr_error *error)
+fr_status fr_program_logits(fr_program *p, int64_t document, int64_t T, const int32_t *tokens, int64_t first,
+                            float *logits, fr_error *error)
 {
     ring_header *h = p->blocks.header;
     if (p->dead)
         return program_failed(p, error, "it failed before");
     if (T < 1 || T > RING_MAX_TOKENS || first < 0 || first >= T)
-        return fr_error_set(error, FR_BAD_USAGE, NULL, NULL, "positions %lld to %lld of a row cannot be asked for", (long long)first, (long long)T);
+        return fr_error_set(error, FR_BAD_USAGE, NULL, NULL,
+                            "positions %lld to %lld of a row cannot be asked for", (long long)first,
+                            (long long)T);
     memcpy(h->tokens, tokens, (size_t)T * sizeof *tokens);
     h->document = document;
     h->T = T;
@@ -153,7 +167,8 @@ static double cross_entropy(const float *z, int64_t vocab, int32_t target)
     return most + log(sum) - (double)z[target];
 }
 
-fr_status fr_program_nats(void *program, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error)
+fr_status fr_program_nats(void *program, int64_t rows, int64_t T, const int32_t *inputs,
+                          const int32_t *targets, float *nats, fr_error *error)
 {
     fr_program *p = program;
     int64_t vocab = p->vocab;
@@ -171,8 +186,10 @@ fr_status fr_program_nats(void *program, int64_t rows, int64_t T, const int32_t 
         for (int64_t t = 0; t < T; t++) {
             int32_t target = targets[r * T + t];
             if (target >= vocab)
-                return fr_error_set(error, FR_BAD_DATA, NULL, NULL, "target %d is outside the vocabulary", target);
-            nats[r * T + t] = target < 0 ? 0 : (float)cross_entropy(p->row + (size_t)t * (size_t)vocab, vocab, target);
+                return fr_error_set(error, FR_BAD_DATA, NULL, NULL, "target %d is outside the vocabulary",
+                                    target);
+            nats[r * T + t] =
+                target < 0 ? 0 : (float)cross_entropy(p->row + (size_t)t * (size_t)vocab, vocab, target);
         }
     }
     return FR_OK;

@@ -43,8 +43,10 @@ fr_status ring_create(ring *r, int *descriptor, int64_t vocab, int threads, fr_e
     *descriptor = memfd_create("frontier-blocks", MFD_ALLOW_SEALING);
     if (*descriptor < 0 || ftruncate(*descriptor, (off_t)bytes) != 0)
         return fr_error_memory(error, bytes, "the block ring");
-    if (fcntl(*descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) /* else a child could pull it away */
-        return fr_error_set(error, FR_BAD_ENVIRONMENT, NULL, "frontier needs Linux 3.17 or later", "shared memory cannot be sealed");
+    if (fcntl(*descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) !=
+        0) /* else a child could pull it away */
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, NULL, "frontier needs Linux 3.17 or later",
+                            "shared memory cannot be sealed");
     FR_TRY(map_ring(r, *descriptor, bytes, error));
     r->slot_bytes = slot;
     r->header->magic = RING_MAGIC;
@@ -58,12 +60,15 @@ fr_status ring_attach(ring *r, int descriptor, fr_error *error)
 {
     struct stat s;
     if (fstat(descriptor, &s) != 0 || (size_t)s.st_size < header_bytes())
-        return fr_error_set(error, FR_BAD_USAGE, NULL, "this command is started by frontier itself", "no block ring behind descriptor %d", descriptor);
+        return fr_error_set(error, FR_BAD_USAGE, NULL, "this command is started by frontier itself",
+                            "no block ring behind descriptor %d", descriptor);
     FR_TRY(map_ring(r, descriptor, (size_t)s.st_size, error));
     r->slot_bytes = slot_bytes_for(r->header->vocab);
-    if (r->header->magic != RING_MAGIC || r->header->version != RING_VERSION || header_bytes() + RING_SLOTS * r->slot_bytes != r->bytes) {
+    if (r->header->magic != RING_MAGIC || r->header->version != RING_VERSION ||
+        header_bytes() + RING_SLOTS * r->slot_bytes != r->bytes) {
         ring_release(r);
-        return fr_error_set(error, FR_BAD_DATA, NULL, "build the submission again with this frontier", "the block ring has another version");
+        return fr_error_set(error, FR_BAD_DATA, NULL, "build the submission again with this frontier",
+                            "the block ring has another version");
     }
     return FR_OK;
 }
@@ -102,7 +107,8 @@ bool ring_wait(_Atomic uint32_t *word, uint32_t seen, double seconds)
     clock_gettime(CLOCK_MONOTONIC, &start);
     while (atomic_load_explicit(word, memory_order_acquire) == seen) {
         clock_gettime(CLOCK_MONOTONIC, &now);
-        double left = seconds - ((double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec));
+        double left =
+            seconds - ((double)(now.tv_sec - start.tv_sec) + 1e-9 * (double)(now.tv_nsec - start.tv_nsec));
         if (left <= 0)
             return false;
         double slice = left < 0.2 ? left : 0.2;

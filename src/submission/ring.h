@@ -1,9 +1,10 @@
-/* src/submission/ring.h: the memory that a scorer and a submission's program share, and how they wait for each other.
+/* src/submission/ring.h: the memory that a scorer and a submission's program share, and how they wait for
+ * each other.
  *
- * One request at a time, up to RING_SLOTS blocks of the answer in flight. The scorer writes the request and raises
- * `asked`; the program fills slot (n mod RING_SLOTS) with block n and raises `filled`; the scorer copies the slot
- * out and raises `taken`. Each counter only grows and has one writer; waiting is a futex on it. Everything the
- * program may write is read once, into the scorer's own memory, and checked there.
+ * One request at a time, up to RING_SLOTS blocks of the answer in flight. The scorer writes the request and
+ * raises `asked`; the program fills slot (n mod RING_SLOTS) with block n and raises `filled`; the scorer
+ * copies the slot out and raises `taken`. Each counter only grows and has one writer; waiting is a futex on
+ * it. Everything the program may write is read once, into the scorer's own memory, and checked there.
  */
 #ifndef FRONTIER_SUBMISSION_RING_H
 #define FRONTIER_SUBMISSION_RING_H
@@ -17,7 +18,7 @@ enum { RING_SLOTS = 8, RING_POSITIONS = 64, RING_VERSION = 1, RING_MAX_TOKENS = 
 typedef struct ring_slot { /* followed by RING_POSITIONS * vocab floats */
     uint64_t sequence;     /* block number, from 1 */
     int64_t document, first, count;
-    int32_t status;        /* fr_status of the program for this block */
+    int32_t status; /* fr_status of the program for this block */
     char message[404];
 } ring_slot;
 

@@ -1,7 +1,7 @@
 /* src/submission/serve.c: the program's side: requests in, blocks of logits out.
  *
- * The model is opened from the run folder as the library would, except that the submission's own graph is built. A
- * request's logits are computed once, then sent block by block as the scorer takes them.
+ * The model is opened from the run folder as the library would, except that the submission's own graph is
+ * built. A request's logits are computed once, then sent block by block as the scorer takes them.
  */
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +44,8 @@ static fr_status answer(server *s, const int32_t *tokens, int64_t T, int64_t fir
 }
 
 /* False when the scorer went away. */
-static bool send_block(server *s, uint32_t number, int64_t at, int64_t count, fr_status status, const fr_error *error)
+static bool send_block(server *s, uint32_t number, int64_t at, int64_t count, fr_status status,
+                       const fr_error *error)
 {
     ring_header *h = s->blocks.header;
     uint32_t taken;
@@ -58,7 +59,8 @@ static bool send_block(server *s, uint32_t number, int64_t at, int64_t count, fr
     slot->status = (int32_t)status;
     snprintf(slot->message, sizeof slot->message, "%.400s", status == FR_OK ? "" : error->what);
     if (status == FR_OK)
-        memcpy(ring_logits(slot), s->logits + (size_t)(at - h->first) * (size_t)h->vocab, (size_t)count * (size_t)h->vocab * sizeof(float));
+        memcpy(ring_logits(slot), s->logits + (size_t)(at - h->first) * (size_t)h->vocab,
+               (size_t)count * (size_t)h->vocab * sizeof(float));
     slot->sequence = number;
     ring_raise(&h->filled, number);
     return true;
@@ -89,14 +91,16 @@ static void serve_all(server *s)
     }
 }
 
-fr_status fr_submission_serve(const fr_submission *submission, const char *run_folder, int descriptor, int threads, fr_error *error)
+fr_status fr_submission_serve(const fr_submission *submission, const char *run_folder, int descriptor,
+                              int threads, fr_error *error)
 {
     server s = {.submission = submission, .parent = getppid()};
     fr_scorer_options options = {.threads = threads, .model = submission ? submission->model : NULL};
     FR_TRY(ring_attach(&s.blocks, descriptor, error));
     fr_status status = fr_scorer_open(&s.scorer, run_folder, &options, error);
     if (status == FR_OK && fr_scorer_vocab(s.scorer) != s.blocks.header->vocab)
-        status = fr_error_set(error, FR_BAD_DATA, run_folder, NULL, "the program's vocabulary is %lld, the run's %lld",
+        status = fr_error_set(error, FR_BAD_DATA, run_folder, NULL,
+                              "the program's vocabulary is %lld, the run's %lld",
                               (long long)fr_scorer_vocab(s.scorer), (long long)s.blocks.header->vocab);
     if (status == FR_OK)
         serve_all(&s);

@@ -1,5 +1,5 @@
-/* Fuzz target: text as a recipe. What is accepted must pass its own check, have sizes that make sense, and read back the
- * same after it is written.
+/* Fuzz target: text as a recipe. What is accepted must pass its own check, have sizes that make sense, and
+ * read back the same after it is written.
  */
 #include "frontier/model.h"
 
@@ -15,7 +15,8 @@ static void round_trip(const fr_recipe *recipe)
     fr_buffer text;
     fr_buffer_init(&text, 0);
     fr_recipe_write(recipe, &text);
-    if (text.failed || fr_recipe_parse(&again, text.data, "written", &error) != FR_OK || memcmp(recipe, &again, sizeof again) != 0)
+    if (text.failed || fr_recipe_parse(&again, text.data, "written", &error) != FR_OK ||
+        memcmp(recipe, &again, sizeof again) != 0)
         abort();
     fr_buffer_release(&text);
 }
@@ -30,7 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memcpy(text, data, size);
     text[size] = 0;
     if (fr_recipe_parse(&recipe, text, "fuzz", &error) == FR_OK) {
-        if (fr_recipe_heads(&recipe) < 1 || fr_recipe_heads(&recipe) % fr_recipe_kv_heads(&recipe) || fr_recipe_hidden(&recipe) < 1)
+        if (fr_recipe_heads(&recipe) < 1 || fr_recipe_heads(&recipe) % fr_recipe_kv_heads(&recipe) ||
+            fr_recipe_hidden(&recipe) < 1)
             abort();
         round_trip(&recipe);
     } else if (!error.what[0]) {

@@ -1,6 +1,8 @@
-/* Fuzz target: bytes as a tensor file. What is accepted must be readable to its last byte and findable by name.
+/* Fuzz target: bytes as a tensor file. What is accepted must be readable to its last byte and findable by
+ * name.
  *
- *     clang -fsanitize=fuzzer,address,undefined -Iinclude -Isrc tests/fuzz/fuzz_safetensors.c build/asan/libfrontier.a ...
+ *     clang -fsanitize=fuzzer,address,undefined -Iinclude -Isrc tests/fuzz/fuzz_safetensors.c
+ * build/asan/libfrontier.a ...
  */
 #include "frontier/model.h"
 

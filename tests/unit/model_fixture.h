@@ -8,9 +8,10 @@
 
 static inline fr_recipe model_fixture_recipe(void)
 {
-    static const char text[] = "[model]\ndepth = 3\nwidth = 32\nhead_dim = 8\nkv_heads = 2\ncontext = 96\nwindows = \"SSL\"\n"
-                               "short_window = 20\nvalue_embeddings = true\nsmear = true\nbackout = true\nnumerics = \"fp32\"\n"
-                               "[optim]\nbatch_tokens = 768\n";
+    static const char text[] =
+        "[model]\ndepth = 3\nwidth = 32\nhead_dim = 8\nkv_heads = 2\ncontext = 96\nwindows = \"SSL\"\n"
+        "short_window = 20\nvalue_embeddings = true\nsmear = true\nbackout = true\nnumerics = \"fp32\"\n"
+        "[optim]\nbatch_tokens = 768\n";
     fr_recipe recipe;
     fr_error error = {0};
     if (fr_recipe_parse(&recipe, text, "fixture", &error) != FR_OK) {
@@ -35,7 +36,8 @@ static inline float *model_fixture_weights(const fr_graph *graph)
 }
 
 /* Writes recipe.toml, tokenizer.json and model.safetensors into a folder. */
-static inline void model_fixture_run(const char *folder, const fr_recipe *recipe, const fr_tokenizer *tokenizer)
+static inline void model_fixture_run(const char *folder, const fr_recipe *recipe,
+                                     const fr_tokenizer *tokenizer)
 {
     char path[700];
     fr_error error = {0};
@@ -43,14 +45,18 @@ static inline void model_fixture_run(const char *folder, const fr_recipe *recipe
     fr_buffer text;
     fr_buffer_init(&text, 0);
     fr_recipe_write(recipe, &text);
-    if (fr_folder_make(folder, &error) != FR_OK || fr_model_build(graph, recipe, fr_tokenizer_vocab(tokenizer), &error) != FR_OK ||
-        fr_file_write(fr_path_join(path, sizeof path, folder, "recipe.toml"), text.data, text.length, &error) != FR_OK ||
-        fr_tokenizer_save(tokenizer, fr_path_join(path, sizeof path, folder, "tokenizer.json"), &error) != FR_OK) {
+    if (fr_folder_make(folder, &error) != FR_OK ||
+        fr_model_build(graph, recipe, fr_tokenizer_vocab(tokenizer), &error) != FR_OK ||
+        fr_file_write(fr_path_join(path, sizeof path, folder, "recipe.toml"), text.data, text.length,
+                      &error) != FR_OK ||
+        fr_tokenizer_save(tokenizer, fr_path_join(path, sizeof path, folder, "tokenizer.json"), &error) !=
+            FR_OK) {
         printf("# run: %s: %s\n", error.where, error.what);
         abort();
     }
     float *weights = model_fixture_weights(graph);
-    if (fr_model_save(graph, weights, fr_path_join(path, sizeof path, folder, "model.safetensors"), &error) != FR_OK)
+    if (fr_model_save(graph, weights, fr_path_join(path, sizeof path, folder, "model.safetensors"), &error) !=
+        FR_OK)
         abort();
     free(weights);
     fr_graph_free(graph);
@@ -58,9 +64,11 @@ static inline void model_fixture_run(const char *folder, const fr_recipe *recipe
 }
 
 /* A corpus of one training document and `documents` validation documents of different lengths. */
-static inline fr_corpus *model_fixture_corpus(const char *folder, const fr_tokenizer *tokenizer, int documents)
+static inline fr_corpus *model_fixture_corpus(const char *folder, const fr_tokenizer *tokenizer,
+                                              int documents)
 {
-    static const char *const words[] = {"the cat ", "sat on ", "the mat ", "h\xc3\xa9 ", "\xff raw ", "and the rat\n"};
+    static const char *const words[] = {"the cat ",   "sat on ",   "the mat ",
+                                        "h\xc3\xa9 ", "\xff raw ", "and the rat\n"};
     fr_corpus_writer *writer = NULL;
     fr_corpus *corpus = NULL;
     fr_error error = {0};

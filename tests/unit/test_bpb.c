@@ -1,7 +1,7 @@
 /* Bits per byte: every byte once, the same bits however it is computed, and no comparison of unlike things.
  *
- * Sources of nats are made up, so that the right answer is known without a model: "a token costs its bytes in bits" must
- * give exactly one bit per byte, in total and for every document.
+ * Sources of nats are made up, so that the right answer is known without a model: "a token costs its bytes in
+ * bits" must give exactly one bit per byte, in total and for every document.
  */
 #include "frontier/eval.h"
 
@@ -35,7 +35,8 @@ static fake *prepare(fr_byte_lengths convention)
 }
 
 /* ln 2 per byte of the target. */
-static fr_status one_bit_per_byte(void *context, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error)
+static fr_status one_bit_per_byte(void *context, int64_t rows, int64_t T, const int32_t *inputs,
+                                  const int32_t *targets, float *nats, fr_error *error)
 {
     fake *f = context;
     (void)inputs, (void)error;
@@ -52,18 +53,21 @@ static fr_status one_bit_per_byte(void *context, int64_t rows, int64_t T, const 
 }
 
 /* Something that depends on the whole row before the target, as a model does. */
-static fr_status row_dependent(void *context, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error)
+static fr_status row_dependent(void *context, int64_t rows, int64_t T, const int32_t *inputs,
+                               const int32_t *targets, float *nats, fr_error *error)
 {
     (void)context, (void)error;
     for (int64_t i = 0; i < rows * T; i++) {
         int64_t start = i / T * T;
-        uint64_t hash = fr_hash64(inputs + start, (size_t)(i - start + 1) * sizeof *inputs, (uint64_t)targets[i]);
+        uint64_t hash =
+            fr_hash64(inputs + start, (size_t)(i - start + 1) * sizeof *inputs, (uint64_t)targets[i]);
         nats[i] = targets[i] < 0 ? 0 : (float)(hash % 100000) * 1e-4f;
     }
     return FR_OK;
 }
 
-static fr_status refusing(void *context, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets, float *nats, fr_error *error)
+static fr_status refusing(void *context, int64_t rows, int64_t T, const int32_t *inputs,
+                          const int32_t *targets, float *nats, fr_error *error)
 {
     (void)context, (void)rows, (void)T, (void)inputs, (void)targets, (void)nats;
     return fr_error_set(error, FR_ANSWER_NO, "program", NULL, "it did not answer");
@@ -75,7 +79,8 @@ TEST(a_bit_per_byte_is_one)
     for (int64_t context = 2; context < 200; context = context * 3 - 1) {
         fr_bpb_result result;
         fr_error error = {0};
-        CHECK_OK(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){.context = context}, &result, &error));
+        CHECK_OK(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){.context = context},
+                                  &result, &error));
         CHECK_NEAR(result.val_bpb, 1, 0, 1e-7);
         CHECK_INT(result.bytes, fr_corpus_bytes(corpus, FR_VALID));
         CHECK_INT(result.tokens, fr_corpus_tokens(corpus, FR_VALID) - fr_corpus_documents(corpus, FR_VALID));
@@ -103,8 +108,10 @@ static void check_documents(const char *path)
     for (char *line = text ? strtok(text, "\n") : NULL; line; line = strtok(NULL, "\n"), document++) {
         json_t *object = json_loads(line, 0, NULL);
         CHECK_INT(json_integer_value(json_object_get(object, "document")), document);
-        CHECK_INT(json_integer_value(json_object_get(object, "bytes")), fr_corpus_document_bytes(corpus, FR_VALID, document));
-        CHECK_INT(json_integer_value(json_object_get(object, "tokens")), fr_corpus_document_tokens(corpus, FR_VALID, document) - 1);
+        CHECK_INT(json_integer_value(json_object_get(object, "bytes")),
+                  fr_corpus_document_bytes(corpus, FR_VALID, document));
+        CHECK_INT(json_integer_value(json_object_get(object, "tokens")),
+                  fr_corpus_document_tokens(corpus, FR_VALID, document) - 1);
         CHECK_NEAR(json_real_value(json_object_get(object, "nats")),
                    log(2) * (double)fr_corpus_document_bytes(corpus, FR_VALID, document), 0, 1e-6);
         json_decref(object);
@@ -170,7 +177,8 @@ TEST(a_part_of_a_set_says_so)
     fr_bpb_result whole, part, again;
     fr_error error = {0};
     fr_bpb_options options = {.context = 24, .max_tokens = 100};
-    CHECK_OK(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){.context = 24}, &whole, &error));
+    CHECK_OK(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){.context = 24}, &whole,
+                              &error));
     CHECK_OK(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &options, &part, &error));
     CHECK(part.tokens >= 100 && part.tokens < 100 + 24);
     CHECK_NEAR(part.val_bpb, 1, 0, 1e-7);
@@ -191,13 +199,18 @@ TEST(what_is_wrong_is_named_and_nothing_is_returned)
     fr_bpb_result result = {.val_bpb = 7};
     fr_error error = {0};
     f->poison = 555;
-    CHECK_INT(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){0}, &result, &error), FR_BAD_DATA);
+    CHECK_INT(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){0}, &result, &error),
+              FR_BAD_DATA);
     CHECK(strstr(error.what, "nan") != NULL);
-    CHECK_INT(fr_eval_bpb_from(refusing, NULL, &recipe, corpus, &(fr_bpb_options){0}, &result, &error), FR_ANSWER_NO);
+    CHECK_INT(fr_eval_bpb_from(refusing, NULL, &recipe, corpus, &(fr_bpb_options){0}, &result, &error),
+              FR_ANSWER_NO);
     CHECK_STR(error.what, "it did not answer");
-    CHECK(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){.set = "hidden"}, &result, &error) != FR_OK);
+    CHECK(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){.set = "hidden"}, &result,
+                           &error) != FR_OK);
     CHECK(strstr(error.what, "hidden") != NULL);
-    CHECK_INT(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){.context = -1}, &result, &error), FR_BAD_USAGE);
+    CHECK_INT(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){.context = -1},
+                               &result, &error),
+              FR_BAD_USAGE);
     CHECK_NEAR(result.val_bpb, 7, 0, 0);
 }
 
@@ -226,7 +239,8 @@ TEST(memory_failures_are_reported)
     for (int64_t n = 0; n < 60 && !done; n++) {
         fr_error error = {0};
         fr_allocate_fail_after(n);
-        fr_status status = fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){0}, &result, &error);
+        fr_status status =
+            fr_eval_bpb_from(one_bit_per_byte, f, &recipe, corpus, &(fr_bpb_options){0}, &result, &error);
         fr_allocate_fail_after(-1);
         CHECK(status == FR_OK || status == FR_BAD_ENVIRONMENT);
         done = status == FR_OK;
@@ -236,7 +250,12 @@ TEST(memory_failures_are_reported)
 
 TEST(only_like_is_compared_with_like)
 {
-    fr_bpb_result a = {.eval_set = "valid", .text_sha256 = "aa", .tokenizer_sha256 = "t1", .layout = "stream", .byte_lengths = "raw", .context = 1024};
+    fr_bpb_result a = {.eval_set = "valid",
+                       .text_sha256 = "aa",
+                       .tokenizer_sha256 = "t1",
+                       .layout = "stream",
+                       .byte_lengths = "raw",
+                       .context = 1024};
     fr_bpb_result b = a;
     char note[100];
     fr_error error = {0};

@@ -1,7 +1,7 @@
 /* The model: its sizes are the published ones, every recipe key matters, its gradient is the gradient.
  *
- * Every test runs a tiny model on the reference kernels, mostly in double. Weights are the initial ones plus noise,
- * because the initial output projections are zero and would hide what lies before them.
+ * Every test runs a tiny model on the reference kernels, mostly in double. Weights are the initial ones plus
+ * noise, because the initial output projections are zero and would hide what lies before them.
  */
 #include "frontier/model.h"
 
@@ -28,7 +28,8 @@ static void set(fr_recipe *recipe, const char *assignment)
 
 static fr_recipe tiny_recipe(void)
 {
-    static const char *const assignments[] = {"model.depth=3", "model.width=32", "model.head_dim=8", "model.context=16",
+    static const char *const assignments[] = {"model.depth=3",           "model.width=32",
+                                              "model.head_dim=8",        "model.context=16",
                                               "optim.batch_tokens=1024", "model.numerics=\"fp32\""};
     fr_recipe recipe;
     fr_error error = {0};
@@ -41,9 +42,11 @@ static fr_recipe tiny_recipe(void)
 /* All of nanochat's parts, and two kv heads. */
 static fr_recipe full_recipe(void)
 {
-    static const char *const assignments[] = {"model.windows=\"SSL\"", "model.short_window=5", "model.value_embeddings=true",
-                                              "model.smear=true", "model.backout=true", "model.qk_gain=1.2", "model.kv_heads=2",
-                                              "model.resid_first=1.15", "model.resid_last=1.05", "model.x0_first=0.2"};
+    static const char *const assignments[] = {
+        "model.windows=\"SSL\"", "model.short_window=5",   "model.value_embeddings=true",
+        "model.smear=true",      "model.backout=true",     "model.qk_gain=1.2",
+        "model.kv_heads=2",      "model.resid_first=1.15", "model.resid_last=1.05",
+        "model.x0_first=0.2"};
     fr_recipe recipe = tiny_recipe();
     for (int i = 0; i < 10; i++)
         set(&recipe, assignments[i]);
@@ -57,7 +60,8 @@ static void fill_parameters(tiny *m, double noise)
         const fr_parameter_info *info = fr_graph_parameter(m->graph, p);
         uint64_t stream = fr_hash64(info->name, strlen(info->name), 9);
         for (int64_t i = 0; i < info->rows * info->columns; i++)
-            m->parameters[info->offset + i] = m->initial[info->offset + i] + noise * fr_rng_normal_at(3, stream, (uint64_t)i);
+            m->parameters[info->offset + i] =
+                m->initial[info->offset + i] + noise * fr_rng_normal_at(3, stream, (uint64_t)i);
     }
 }
 
@@ -87,13 +91,18 @@ static void tiny_release(tiny *m)
     free(m->initial);
 }
 
-/* Runs the model in these numerics; fills `nats` when not NULL and, when training, m->gradients; returns the sum of nats. */
+/* Runs the model in these numerics; fills `nats` when not NULL and, when training, m->gradients; returns the
+ * sum of nats. */
 static double run(tiny *m, const fr_recipe *recipe, fr_numerics numerics, bool train, double *nats_out)
 {
     fr_error error = {0};
     const char *outputs[] = {"nats", "loss"};
-    fr_plan_options options = {.extent = {ROWS, T}, .numerics = numerics, .residual_bf16 = fr_recipe_residual_bf16(recipe),
-                               .train = train, .outputs = outputs, .output_count = 2};
+    fr_plan_options options = {.extent = {ROWS, T},
+                               .numerics = numerics,
+                               .residual_bf16 = fr_recipe_residual_bf16(recipe),
+                               .train = train,
+                               .outputs = outputs,
+                               .output_count = 2};
     fr_plan *plan = NULL;
     CHECK_OK(fr_plan_create(&plan, m->graph, &options, &error));
     if (!plan)
@@ -103,8 +112,11 @@ static double run(tiny *m, const fr_recipe *recipe, fr_numerics numerics, bool t
         single[i] = (float)m->parameters[i];
     void *arena = fr_allocate(fr_plan_arena_bytes(plan));
     fr_binding inputs[] = {{"tokens", m->tokens}, {"targets", m->targets}};
-    fr_run_args args = {.arena = arena, .parameters = numerics == FR_NUMERICS_F64 ? (void *)m->parameters : single,
-                        .gradients = train ? m->gradients : NULL, .inputs = inputs, .input_count = 2};
+    fr_run_args args = {.arena = arena,
+                        .parameters = numerics == FR_NUMERICS_F64 ? (void *)m->parameters : single,
+                        .gradients = train ? m->gradients : NULL,
+                        .inputs = inputs,
+                        .input_count = 2};
     CHECK_OK(fr_plan_run(plan, &args, &error));
     fr_dtype dtype;
     const void *nats = fr_plan_output(plan, arena, "nats", &dtype);
@@ -224,13 +236,61 @@ typedef struct published {
 static const published table[] = {
     {"nanochat-d10", {"model.context=2048"}, 32768, 49152300, 20971520, 104857600, 46, 195952986, 4.955e8},
     {"nanochat-d10", {0}, 8192, 49152300, 5242880, 26214400, 46, 85852506, 3.637e8},
-    {"nanochat-d10", {"model.context=2048", "model.depth=12"}, 32768, 84935088, 25165824, 150994944, 50, 286261730, 7.597e8},
-    {"nanochat-d10", {"model.context=2048", "model.depth=16"}, 32768, 201327360, 33554432, 268435456, 58, 536871738, 1.585e9},
-    {"nanochat-d10", {"model.context=2048", "model.depth=20"}, 32768, 393217200, 41943040, 419430400, 66, 896533746, 2.886e9},
-    {"nanochat-d10", {"model.context=2048", "model.depth=24"}, 32768, 679478976, 50331648, 603979776, 74, 1384122122, 4.775e9},
-    {"nanochat-d10", {"model.context=2048", "model.depth=26"}, 32768, 863897580, 54525952, 708837376, 78, 1681786938, 5.991e9},
-    {"baseline", {"model.context=2048", "model.depth=8", "model.windows=\"SSSL\"", "model.short_window=1024", "model.value_embeddings=true"},
-     8192, 25166336, 4194304, 16777216, 16, 50332176, 2.391e8},
+    {"nanochat-d10",
+     {"model.context=2048", "model.depth=12"},
+     32768,
+     84935088,
+     25165824,
+     150994944,
+     50,
+     286261730,
+     7.597e8},
+    {"nanochat-d10",
+     {"model.context=2048", "model.depth=16"},
+     32768,
+     201327360,
+     33554432,
+     268435456,
+     58,
+     536871738,
+     1.585e9},
+    {"nanochat-d10",
+     {"model.context=2048", "model.depth=20"},
+     32768,
+     393217200,
+     41943040,
+     419430400,
+     66,
+     896533746,
+     2.886e9},
+    {"nanochat-d10",
+     {"model.context=2048", "model.depth=24"},
+     32768,
+     679478976,
+     50331648,
+     603979776,
+     74,
+     1384122122,
+     4.775e9},
+    {"nanochat-d10",
+     {"model.context=2048", "model.depth=26"},
+     32768,
+     863897580,
+     54525952,
+     708837376,
+     78,
+     1681786938,
+     5.991e9},
+    {"baseline",
+     {"model.context=2048", "model.depth=8", "model.windows=\"SSSL\"", "model.short_window=1024",
+      "model.value_embeddings=true"},
+     8192,
+     25166336,
+     4194304,
+     16777216,
+     16,
+     50332176,
+     2.391e8},
     {"baseline", {0}, 8192, 49152000, 5242880, 0, 20, 59637780, 4.050e8},
 };
 
@@ -270,7 +330,8 @@ TEST(causal_flops_count_the_pairs_there_are)
         for (int64_t query = 0; query < T; query++)
             for (int64_t key = 0; key <= query; key++)
                 pairs += query - key <= fr_recipe_window(&recipe, i);
-    CHECK_NEAR(size.flops_per_token_causal, 6.0 * (double)size.matmul_params + 12.0 * 32 * pairs / T, 0, 1e-12);
+    CHECK_NEAR(size.flops_per_token_causal, 6.0 * (double)size.matmul_params + 12.0 * 32 * pairs / T, 0,
+               1e-12);
 }
 
 TEST(the_graph_prices_itself_as_published)
@@ -281,7 +342,11 @@ TEST(the_graph_prices_itself_as_published)
     CHECK_OK(fr_model_measure(&recipe, VOCAB, &size, &error));
     tiny m = tiny_create(&recipe, 0);
     const char *outputs[] = {"loss"};
-    fr_plan_options options = {.extent = {ROWS, T}, .numerics = FR_NUMERICS_F32, .train = true, .outputs = outputs, .output_count = 1};
+    fr_plan_options options = {.extent = {ROWS, T},
+                               .numerics = FR_NUMERICS_F32,
+                               .train = true,
+                               .outputs = outputs,
+                               .output_count = 1};
     fr_plan *plan = NULL;
     CHECK_OK(fr_plan_create(&plan, m.graph, &options, &error));
     if (plan)
@@ -302,11 +367,22 @@ TEST(an_untrained_model_knows_nothing)
 
 TEST(names_are_nanochats)
 {
-    static const char *const names[] = {
-        "transformer.wte.weight", "lm_head.weight", "transformer.h.0.attn.c_q.weight", "transformer.h.1.attn.c_k.weight",
-        "transformer.h.2.attn.c_v.weight", "transformer.h.2.attn.c_proj.weight", "transformer.h.2.attn.ve_gate.weight",
-        "transformer.h.0.mlp.c_fc.weight", "transformer.h.0.mlp.c_proj.weight", "transformer.h.0.resid_lambda",
-        "transformer.h.0.x0_lambda", "smear_gate.weight", "smear_lambda", "backout_lambda", "value_embeds.0.weight", "value_embeds.2.weight"};
+    static const char *const names[] = {"transformer.wte.weight",
+                                        "lm_head.weight",
+                                        "transformer.h.0.attn.c_q.weight",
+                                        "transformer.h.1.attn.c_k.weight",
+                                        "transformer.h.2.attn.c_v.weight",
+                                        "transformer.h.2.attn.c_proj.weight",
+                                        "transformer.h.2.attn.ve_gate.weight",
+                                        "transformer.h.0.mlp.c_fc.weight",
+                                        "transformer.h.0.mlp.c_proj.weight",
+                                        "transformer.h.0.resid_lambda",
+                                        "transformer.h.0.x0_lambda",
+                                        "smear_gate.weight",
+                                        "smear_lambda",
+                                        "backout_lambda",
+                                        "value_embeds.0.weight",
+                                        "value_embeds.2.weight"};
     fr_recipe recipe = full_recipe();
     tiny m = tiny_create(&recipe, 0);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -369,8 +445,10 @@ TEST(the_gradient_is_the_gradient)
 
 TEST(the_gradient_of_a_plain_model_too)
 {
-    static const char *const plain[] = {"model.norm=\"layer\"", "model.position=\"learned\"", "model.qk_norm=false",
-                                        "model.activation=\"gelu\"", "model.x0_scalars=false", "model.tied=true", "model.softcap=0"};
+    static const char *const plain[] = {"model.norm=\"layer\"",   "model.position=\"learned\"",
+                                        "model.qk_norm=false",    "model.activation=\"gelu\"",
+                                        "model.x0_scalars=false", "model.tied=true",
+                                        "model.softcap=0"};
     fr_recipe recipe = tiny_recipe();
     for (int i = 0; i < 7; i++)
         set(&recipe, plain[i]);
@@ -429,7 +507,8 @@ TEST(weights_save_and_load)
     CHECK_INT(fr_model_load(other.graph, other.initial, path, &error), FR_BAD_DATA);
     CHECK(strstr(error.what, "128 x 32") && strstr(error.what, "64 x 32"));
     tiny_release(&other);
-    fr_tensor_entry foreign = {.name = "lm_head.weight", .dtype = FR_F32, .dims = 1, .shape = {1}, .data = m.initial};
+    fr_tensor_entry foreign = {
+        .name = "lm_head.weight", .dtype = FR_F32, .dims = 1, .shape = {1}, .data = m.initial};
     CHECK_OK(fr_tensor_file_write(second, &foreign, 1, NULL, 0, &error));
     CHECK_INT(fr_model_load(m.graph, loaded, second, &error), FR_BAD_DATA);
     CHECK(strstr(error.hint, "import") != NULL);

@@ -97,7 +97,8 @@ TEST(value_embeddings_alternate_and_the_last_block_has_one)
     }
 }
 
-/* Assignments, one after the other; then the check must refuse and name `where`, and the hint must hold `hint`. */
+/* Assignments, one after the other; then the check must refuse and name `where`, and the hint must hold
+ * `hint`. */
 typedef struct refusal {
     const char *assignments[3];
     const char *where, *hint;

@@ -1,7 +1,7 @@
 /* Tensor files: what is written comes back, byte for byte the same each time, and no damage goes unnoticed.
  *
- * The strongest test walks every byte of a small file, changes it in several ways, and demands an error or the
- * very same tensors. Hand-made headers then try each trick a hostile file could play, one by one.
+ * The strongest test walks every byte of a small file, changes it in several ways, and demands an error or
+ * the very same tensors. Hand-made headers then try each trick a hostile file could play, one by one.
  */
 #include "frontier/model.h"
 
@@ -91,7 +91,8 @@ TEST(what_is_written_comes_back)
 TEST(same_content_same_bytes)
 {
     size_t first_bytes, second_bytes;
-    char *first = write_sample("one.safetensors", &first_bytes), *second = write_sample("two.safetensors", &second_bytes);
+    char *first = write_sample("one.safetensors", &first_bytes),
+         *second = write_sample("two.safetensors", &second_bytes);
     CHECK_INT(first_bytes, second_bytes);
     CHECK(first_bytes == second_bytes && memcmp(first, second, first_bytes) == 0);
     free(first);
@@ -164,8 +165,10 @@ TEST(foreign_files_are_read)
 {
     fr_error error = {0};
     CHECK_OK(parse_header("{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 8, &error));
-    CHECK_OK(parse_header("{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"shape\":[],\"data_offsets\":[4,8],\"dtype\":\"F32\"},"
-                          "\"a\":{\"dtype\":\"BF16\",\"shape\":[2,1],\"data_offsets\":[0,4]}}   ", 8, &error));
+    CHECK_OK(parse_header(
+        "{\"__metadata__\":{\"format\":\"pt\"},\"b\":{\"shape\":[],\"data_offsets\":[4,8],\"dtype\":\"F32\"},"
+        "\"a\":{\"dtype\":\"BF16\",\"shape\":[2,1],\"data_offsets\":[0,4]}}   ",
+        8, &error));
     CHECK_OK(parse_header("{}", 0, &error));
 }
 
@@ -176,8 +179,10 @@ TEST(hostile_headers_are_refused)
         size_t data;
         const char *what;
     } cases[] = {
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0, "too large"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0, "too large"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,0]}}", 0,
+         "too large"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],\"data_offsets\":[0,0]}}", 0,
+         "too large"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", 4, "shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1.5],\"data_offsets\":[0,4]}}", 4, "shape"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1],\"data_offsets\":[0,4]}}", 4, "shape"},
@@ -185,12 +190,18 @@ TEST(hostile_headers_are_refused)
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,0]}}", 4, "data_offsets"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[-4,0]}}", 4, "data_offsets"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0]}}", 4, "data_offsets"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[9223372036854775800,9223372036854775804]}}", 4, "gap"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[9223372036854775800,9223372036854775804]}"
+         "}",
+         4, "gap"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", 4, "behind the end"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 8, "bytes behind"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "gap"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "overlaps"},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}}", 8, "JSON"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":"
+         "[1],\"data_offsets\":[0,4]}}",
+         4, "overlaps"},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":"
+         "[1],\"data_offsets\":[4,8]}}",
+         8, "JSON"},
         {"{\"a\":{\"dtype\":\"U7\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "U7"},
         {"{\"a\":{\"shape\":[1],\"data_offsets\":[0,4]}}", 4, "description"},
         {"{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", 4, "description"},

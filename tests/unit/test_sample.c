@@ -33,11 +33,14 @@ TEST(choices_follow_the_distribution)
     check_shares(&(fr_sample_options){.temperature = 1}, (const bool[]){1, 1, 1, 1, 1, 1});
     check_shares(&(fr_sample_options){.temperature = 0.5}, (const bool[]){1, 1, 1, 1, 1, 1});
     check_shares(&(fr_sample_options){.temperature = 1, .top_k = 3}, (const bool[]){0, 1, 0, 1, 0, 1});
-    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 1}, (const bool[]){0, 1, 0, 0, 0, 0}); /* a tie: the lower id */
+    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 1},
+                 (const bool[]){0, 1, 0, 0, 0, 0}); /* a tie: the lower id */
     check_shares(&(fr_sample_options){.temperature = 1, .top_p = 0.5}, (const bool[]){0, 1, 0, 1, 0, 0});
     check_shares(&(fr_sample_options){.temperature = 1, .top_p = 1e-9}, (const bool[]){0, 1, 0, 0, 0, 0});
-    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 3, .top_p = 0.99}, (const bool[]){0, 1, 0, 1, 0, 1});
-    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 100, .top_p = 1}, (const bool[]){1, 1, 1, 1, 1, 1});
+    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 3, .top_p = 0.99},
+                 (const bool[]){0, 1, 0, 1, 0, 1});
+    check_shares(&(fr_sample_options){.temperature = 1, .top_k = 100, .top_p = 1},
+                 (const bool[]){1, 1, 1, 1, 1, 1});
 }
 
 TEST(temperature_zero_is_greedy)
@@ -54,8 +57,21 @@ TEST(unfinished_characters_are_recognised)
     static const struct {
         const char *bytes;
         size_t unfinished;
-    } cases[] = {{"", 0}, {"a", 0}, {"\xc3", 1}, {"\xc3\xa9", 0}, {"a\xe2\x82", 2}, {"\xe2\x82\xac", 0}, {"\xf0\x9f\x98", 3}, {"\xf0", 1},
-                 {"\xf0\x9f\x98\x80", 0}, {"\xff", 0}, {"\x80\x80\x80\x80", 0}, {"\xc3\xa9\xa9", 0}, {"\xc0", 0}, {"\xf8\x80", 0}, {"\xe2\x41", 0}};
+    } cases[] = {{"", 0},
+                 {"a", 0},
+                 {"\xc3", 1},
+                 {"\xc3\xa9", 0},
+                 {"a\xe2\x82", 2},
+                 {"\xe2\x82\xac", 0},
+                 {"\xf0\x9f\x98", 3},
+                 {"\xf0", 1},
+                 {"\xf0\x9f\x98\x80", 0},
+                 {"\xff", 0},
+                 {"\x80\x80\x80\x80", 0},
+                 {"\xc3\xa9\xa9", 0},
+                 {"\xc0", 0},
+                 {"\xf8\x80", 0},
+                 {"\xe2\x41", 0}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         CHECK_INT(fr_utf8_unfinished(cases[i].bytes, strlen(cases[i].bytes)), cases[i].unfinished);
 }
@@ -151,9 +167,11 @@ TEST(a_seed_gives_one_text)
 TEST(characters_come_whole_and_no_byte_is_lost)
 {
     for (uint64_t seed = 0; seed < 3; seed++) {
-        received r = sample("", (fr_sample_options){.tokens = 60, .temperature = 1.5, .seed = seed}, 0); /* odd bytes */
+        received r = sample("", (fr_sample_options){.tokens = 60, .temperature = 1.5, .seed = seed},
+                            0); /* odd bytes */
         CHECK(r.length > 50 && r.calls > 20);
-        for (int i = 0; i + 1 < r.calls; i++) /* where an unfinished character is cut, no continuation may follow */
+        for (int i = 0; i + 1 < r.calls;
+             i++) /* where an unfinished character is cut, no continuation may follow */
             CHECK(fr_utf8_unfinished(r.text, r.ends[i]) == 0 || ((uint8_t)r.text[r.ends[i]] & 0xC0) != 0x80);
         CHECK_INT(r.ends[r.calls - 1], r.length);
     }
@@ -176,8 +194,11 @@ TEST(impossible_wishes_are_refused)
     received r = {0};
     fr_error error = {0};
     prepare();
-    static const fr_sample_options wrong[] = {
-        {.tokens = -1}, {.tokens = 1, .temperature = -1}, {.tokens = 1, .temperature = NAN}, {.tokens = 1, .top_p = 1.5}, {.tokens = 1, .top_k = -1}};
+    static const fr_sample_options wrong[] = {{.tokens = -1},
+                                              {.tokens = 1, .temperature = -1},
+                                              {.tokens = 1, .temperature = NAN},
+                                              {.tokens = 1, .top_p = 1.5},
+                                              {.tokens = 1, .top_k = -1}};
     for (int i = 0; i < 5; i++)
         CHECK_INT(fr_sample(scorer, "a", &wrong[i], receive, &r, &error), FR_BAD_USAGE);
     CHECK_INT(r.calls, 0);

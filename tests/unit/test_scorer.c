@@ -1,4 +1,5 @@
-/* The scorer: the same bits for any batch and any number of threads, and losses that are those of its logits. */
+/* The scorer: the same bits for any batch and any number of threads, and losses that are those of its logits.
+ */
 #include "frontier/eval.h"
 
 #include "model_fixture.h"
@@ -52,7 +53,8 @@ TEST(batch_and_threads_change_no_bit)
                 memcpy(first, nats, sizeof first);
             CHECK(memcmp(first, nats, (size_t)(ROWS * T) * sizeof *nats) == 0);
             for (int64_t row = 0; row < ROWS; row++) /* alone, operators split over the threads */
-                CHECK_OK(fr_scorer_nats(scorer, 1, T, inputs + row * T, targets + row * T, nats + row * T, &error));
+                CHECK_OK(fr_scorer_nats(scorer, 1, T, inputs + row * T, targets + row * T, nats + row * T,
+                                        &error));
             CHECK(memcmp(first, nats, (size_t)(ROWS * T) * sizeof *nats) == 0);
             fr_scorer_free(scorer);
         }
@@ -70,7 +72,8 @@ TEST(losses_are_those_of_the_logits)
     fr_scorer *scorer = open_with(2);
     int64_t vocab = fr_scorer_vocab(scorer);
     CHECK_INT(vocab, fr_tokenizer_vocab(tokenizer));
-    float *logits = calloc((size_t)(T * vocab), sizeof *logits), *tail = calloc((size_t)(3 * vocab), sizeof *tail);
+    float *logits = calloc((size_t)(T * vocab), sizeof *logits),
+          *tail = calloc((size_t)(3 * vocab), sizeof *tail);
     make_rows(T, inputs, targets);
     CHECK_OK(fr_scorer_nats(scorer, 1, T, inputs, targets, nats, &error));
     CHECK_OK(fr_scorer_logits(scorer, T, inputs, 0, logits, &error));
@@ -137,7 +140,8 @@ TEST(borrowed_weights_are_followed)
     CHECK_OK(fr_scorer_nats(scorer, 1, 24, inputs, targets, before, &error));
     CHECK_OK(fr_scorer_nats(opened, 1, 24, inputs, targets, loaded, &error));
     CHECK(memcmp(before, loaded, sizeof before) == 0);
-    weights[fr_graph_parameter(graph, fr_graph_find(graph, "transformer.h.1.mlp.c_fc.weight")->parameter)->offset] += 1;
+    weights[fr_graph_parameter(graph, fr_graph_find(graph, "transformer.h.1.mlp.c_fc.weight")->parameter)
+                ->offset] += 1;
     fr_scorer_refresh(scorer);
     CHECK_OK(fr_scorer_nats(scorer, 1, 24, inputs, targets, after, &error));
     CHECK(memcmp(before, after, sizeof before) != 0);
@@ -206,7 +210,8 @@ TEST(broken_run_folders_are_named)
     CHECK_OK(fr_file_write(path, "{\"hashes\":{\"program\":\"ab\"}}", 27, &error));
     CHECK_INT(fr_scorer_open(&scorer, folder, NULL, &error), FR_BAD_USAGE);
     CHECK(strstr(error.hint, "program") != NULL);
-    CHECK_OK(fr_scorer_open(&scorer, folder, &(fr_scorer_options){.threads = 1, .model = fr_model_build}, &error));
+    CHECK_OK(
+        fr_scorer_open(&scorer, folder, &(fr_scorer_options){.threads = 1, .model = fr_model_build}, &error));
     fr_scorer_free(scorer);
     CHECK_OK(fr_file_write(path, "{", 1, &error));
     CHECK_INT(fr_scorer_open(&scorer, folder, NULL, &error), FR_BAD_DATA);

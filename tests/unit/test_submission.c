@@ -1,7 +1,8 @@
-/* The block protocol: an honest program's logits arrive bit for bit; every kind of bad program is its own failure, named.
+/* The block protocol: an honest program's logits arrive bit for bit; every kind of bad program is its own
+ * failure, named.
  *
- * The programs are this test program itself: the scorer starts it as `PROGRAM serve-blocks RUN --descriptor N ...`, and main
- * then plays the part that the last component of RUN names.
+ * The programs are this test program itself: the scorer starts it as `PROGRAM serve-blocks RUN --descriptor N
+ * ...`, and main then plays the part that the last component of RUN names.
  */
 #include "frontier/submission.h"
 
@@ -159,7 +160,8 @@ static const struct part {
 enum { PARTS = sizeof parts / sizeof parts[0] };
 
 /* Logits of a submission's own: the library's, times minus one half. */
-static fr_status own_logits(fr_scorer *scorer, int64_t T, const int32_t *tokens, int64_t first, float *logits, fr_error *error)
+static fr_status own_logits(fr_scorer *scorer, int64_t T, const int32_t *tokens, int64_t first, float *logits,
+                            fr_error *error)
 {
     FR_TRY(fr_scorer_logits(scorer, T, tokens, first, logits, error));
     for (int64_t i = 0; i < (T - first) * fr_scorer_vocab(scorer); i++)
@@ -169,7 +171,8 @@ static fr_status own_logits(fr_scorer *scorer, int64_t T, const int32_t *tokens,
 
 static int serve(const char *run, int descriptor)
 {
-    static const fr_submission plain = {.name = "plain", .model = fr_model_build}, own = {.name = "own", .model = fr_model_build, .logits = own_logits};
+    static const fr_submission plain = {.name = "plain", .model = fr_model_build},
+                               own = {.name = "own", .model = fr_model_build, .logits = own_logits};
     const char *name = strrchr(run, '/') + 1;
     fr_error error = {0};
     for (int i = 0; i < PARTS; i++)
@@ -218,7 +221,8 @@ static fr_scorer *open_run(const char *name)
 
 TEST(an_honest_programs_logits_arrive_bit_for_bit)
 {
-    static const int64_t cases[][2] = {{1, 0}, {64, 0}, {65, 0}, {96, 95}, {96, 3}, {LONG_T, 0}}; /* the last goes round the ring */
+    static const int64_t cases[][2] = {{1, 0},   {64, 0}, {65, 0},
+                                       {96, 95}, {96, 3}, {LONG_T, 0}}; /* the last goes round the ring */
     fr_error error = {0};
     prepare_run("honest");
     fr_scorer *scorer = open_run("honest");
@@ -284,7 +288,8 @@ TEST(bad_programs_fail_by_themselves)
                 printf("# %s: %s\n", parts[i].name, error.what);
                 CHECK(!"the failure is named");
             }
-            CHECK_INT(fr_program_logits(program, 5, T, tokens, 0, logits, &error), FR_ANSWER_NO); /* at once */
+            CHECK_INT(fr_program_logits(program, 5, T, tokens, 0, logits, &error),
+                      FR_ANSWER_NO); /* at once */
             CHECK(strstr(error.what, "failed before") != NULL);
         } else {
             CHECK(logits[0] == 1 && logits[T * VOCAB - 1] == 1);
@@ -298,7 +303,8 @@ TEST(what_does_not_start_is_named)
 {
     fr_program *program = NULL;
     fr_error error = {0};
-    CHECK_INT(fr_program_start(&program, scratch("no-such-program"), scratch("honest"), VOCAB, NULL, &error), FR_ANSWER_NO);
+    CHECK_INT(fr_program_start(&program, scratch("no-such-program"), scratch("honest"), VOCAB, NULL, &error),
+              FR_ANSWER_NO);
     CHECK(program == NULL);
     CHECK_INT(fr_program_start(&program, "/proc/self/exe", scratch("honest"), 0, NULL, &error), FR_BAD_DATA);
 }
@@ -309,7 +315,8 @@ TEST(a_program_with_another_vocabulary_ends)
     fr_program *program = NULL;
     fr_error error = {0};
     prepare_run("honest");
-    CHECK_OK(fr_program_start(&program, "/proc/self/exe", scratch("honest"), VOCAB + 1, &(fr_program_options){.timeout_s = 20, .threads = 1}, &error));
+    CHECK_OK(fr_program_start(&program, "/proc/self/exe", scratch("honest"), VOCAB + 1,
+                              &(fr_program_options){.timeout_s = 20, .threads = 1}, &error));
     CHECK_INT(fr_program_logits(program, 0, 1, tokens, 0, logits, &error), FR_ANSWER_NO);
     fr_program_stop(program);
 }
