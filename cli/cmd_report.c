@@ -6,9 +6,12 @@
 #include "commands.h"
 #include "frontier/report.h"
 #include "run_folder.h"
+#include "score.h"
 
 static const cli_option options[] = {
     {"html", CLI_PATH, "FILE", NULL, "where to write the page (default RUN/report.html)", false, false},
+    {"sample", CLI_INT, "TOKENS", "0", "show a sample of that many tokens", false, false},
+    {"prompt", CLI_TEXT, "TEXT", "The", "what the sample continues", false, false},
 };
 
 static const char *number_text(fr_arena *arena, const json_t *record, const char *key, int digits, double scale, const char *unit)
@@ -62,7 +65,7 @@ static void add_plots(fr_buffer *page, const json_t *record, const cli_run_log *
     fr_plot_svg(page, &(fr_plot){.title = "Validation", .y_label = "bits per byte", .x_label = x_label, .series = bpb, .series_count = 2,
                                  .y_line = floor, .y_line_name = isfinite(floor) ? "floor" : NULL});
     fr_series lr = {"lr", log->charged_s, log->lr, log->count, false};
-    fr_plot_svg(page, &(fr_plot){.title = "Learning rate", .y_label = "multiplier", .x_label = x_label, .series = &lr, .series_count = 1, .from_zero = true});
+    fr_plot_svg(page, &(fr_plot){.title = "Learning rate", .y_label = "of the matrices", .x_label = x_label, .series = &lr, .series_count = 1, .from_zero = true});
     fr_series speed = {"speed", log->charged_s, log->tokens_per_s, log->count, false};
     fr_plot_svg(page, &(fr_plot){.title = "Speed", .y_label = "tokens per second", .x_label = x_label, .series = &speed, .series_count = 1, .from_zero = true});
     fr_series norm = {"norm", log->charged_s, log->grad_norm, log->count, false};
@@ -108,7 +111,8 @@ static void add_receipt(fr_arena *arena, fr_buffer *page, const json_t *record)
     fr_page_table(page, cells, rows, 2);
 }
 
-static fr_status write_page(cli_run *run, const char *folder, const char *path, const json_t *record, const cli_run_log *log, fr_error *error)
+static fr_status write_page(cli_run *run, const char *folder, const char *path, const json_t *record, const cli_run_log *log, const char *sample,
+                            fr_error *error)
 {
     fr_buffer page;
     fr_buffer_init(&page, 256u << 20);
@@ -117,8 +121,7 @@ static fr_status write_page(cli_run *run, const char *folder, const char *path, 
     fr_page_heading(&page, "Over time");
     add_plots(&page, record, log);
     add_time(&page, record);
-    const char *sample = cli_string(record, "sample");
-    if (*sample) {
+    if (sample) {
         fr_page_heading(&page, "A sample");
         fr_page_preformatted(&page, sample);
     }
@@ -135,10 +138,35 @@ static fr_status write_page(cli_run *run, const char *folder, const char *path, 
     return status;
 }
 
+static bool collect(void *context, const char *bytes, size_t count)
+{
+    fr_buffer_append(context, bytes, count);
+    return !cli_interrupted();
+}
+
+/* The prompt and its continuation, in the arena; *sample stays NULL when none was asked for. */
+static fr_status make_sample(cli_run *run, const char *folder, char **sample, fr_error *error)
+{
+    cli_scored scored;
+    fr_buffer text;
+    fr_sample_options sampling = {.tokens = cli_int(run, "sample", 0), .temperature = 0.8, .seed = 1, .stop_at_bos = true};
+    if (sampling.tokens <= 0)
+        return FR_OK;
+    FR_TRY(cli_scored_open(&scored, folder, 0, NULL, error));
+    fr_buffer_init(&text, 16 << 20);
+    fr_buffer_printf(&text, "%s", cli_text(run, "prompt"));
+    fr_status status = cli_scored_sample(&scored, cli_text(run, "prompt"), &sampling, collect, &text, error);
+    if (status == FR_OK && !text.failed)
+        *sample = fr_arena_strdup(&run->arena, text.data);
+    fr_buffer_release(&text);
+    cli_scored_release(&scored);
+    return status;
+}
+
 static fr_status run_report(cli_run *run, fr_error *error)
 {
     const char *folder = run->arguments[0], *path = cli_text(run, "html");
-    char beside[1200];
+    char beside[1200], *sample = NULL;
     json_t *record;
     cli_run_log log;
     if (!path)
@@ -146,7 +174,9 @@ static fr_status run_report(cli_run *run, fr_error *error)
     FR_TRY(cli_run_record(folder, &record, error));
     fr_status status = cli_run_log_read(&run->arena, folder, &log, error);
     if (status == FR_OK)
-        status = write_page(run, folder, path, record, &log, error);
+        status = make_sample(run, folder, &sample, error);
+    if (status == FR_OK)
+        status = write_page(run, folder, path, record, &log, sample, error);
     if (status == FR_OK) {
         cli_print(run, "%s\n", path);
         cli_put(run, "html", json_string(path));
@@ -157,7 +187,7 @@ static fr_status run_report(cli_run *run, fr_error *error)
 
 const cli_command cmd_report = {
     .name = "report", .arguments = "RUN", .least = 1, .most = 1,
-    .summary = "write a self-contained HTML page about a run", .options = options, .option_count = 1,
-    .examples = "  frontier report runs/first\n  frontier report runs/first --html first.html",
+    .summary = "write a self-contained HTML page about a run", .options = options, .option_count = (int)(sizeof options / sizeof *options),
+    .examples = "  frontier report runs/first --sample 80\n  frontier report runs/first --html first.html",
     .run = run_report, .schema = "report",
 };

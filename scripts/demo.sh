@@ -21,7 +21,7 @@ $F eval bpb "$out/run" --data "$out/world"
 say "4 of 5: a sample"
 $F sample "$out/run" --prompt "The" --tokens 80 --temperature 0.7
 say "5 of 5: a page about the run"
-$F report "$out/run"
+$F report "$out/run" --sample 120
 say "what came of it"
 $F info "$out/run"
 $F data info "$out/world" | grep floor
