@@ -2,8 +2,8 @@
  *
  * How it thinks. A tile of FR_GEMM_ROWS x (FR_GEMM_VECTORS * 16) of C stays in registers while k runs. For that A is packed in
  * panels [k][rows] and B in panels [k][columns], converting bf16 to fp32 on the way, so mixed storage
- * costs nothing extra. k is cut into equal blocks of at most DEPTH; the cut depends on k alone. A panel of A (36 KB) lives in
- * the first-level cache, a block of B in the second.
+ * costs nothing extra. k is cut into equal blocks of at most DEPTH; the cut depends on k alone. A block of A lives in the
+ * second-level cache; panels of B, packed whole or prepared long before, stream past it.
  *
  * Every element of C is one chain of fused multiply-adds in order of k, block sums added in order of the blocks: its bits
  * depend on its row of A, its column of B and on k, not on m, n, position in the tile or the workspace size. Edges run
@@ -17,8 +17,9 @@ enum {
     COLUMNS = FR_GEMM_VECTORS * FR_LANES,
     AHEAD = 8,          /* rows of a panel of B fetched before use: the hardware alone streams too late (124 against 157 GFLOP/s) */
     DEPTH = 640,        /* most k in one block */
-    BLOCK_COLUMNS = 256, /* columns of B packed at a time */
-    MOST_ROWS = 1036 / ROWS * ROWS /* rows of A packed at a time: 1024 and a little */
+    BLOCK_ROWS = 112 / ROWS * ROWS, /* rows of A packed at a time: a quarter of the second-level cache */
+    BLOCK_COLUMNS = 4096,           /* most columns of B packed at a time */
+    FEW_COLUMNS = 256               /* what a small workspace should still hold before rows are given up */
 };
 
 static int64_t round_up(int64_t value, int64_t step)
@@ -34,52 +35,96 @@ static int64_t block_depth(int64_t k)
 
 /* ---- packing --------------------------------------------------------------------------------------- */
 
-FR_INLINE vf load_lanes(const fr_operand *x, int64_t offset, int64_t lanes)
+/* How elements are read. Packing is specialised for it and for the panel width: it must cost far less than the
+ * width / 32 cycles an element is worth in the product. */
+typedef enum element_kind { PLAIN, ROUNDED, HALF } element_kind;
+enum { STRAIGHT_ROWS = 16 }; /* rows read together: few enough streams for the prefetcher, pieces long enough to write */
+
+FR_INLINE vf load_part(const fr_operand *x, element_kind kind, int64_t offset, int64_t lanes)
 {
-    if (x->dtype == FR_BF16)
-        return v_load_bf16_part((const uint16_t *)x->data + offset, lanes);
-    vf value = v_load_part((const float *)x->data + offset, lanes);
-    return x->round ? v_through_bf16(value) : value;
+    if (kind == HALF)
+        return lanes >= FR_LANES ? v_load_bf16((const uint16_t *)x->data + offset) : v_load_bf16_part((const uint16_t *)x->data + offset, lanes);
+    vf value = lanes >= FR_LANES ? v_load((const float *)x->data + offset) : v_load_part((const float *)x->data + offset, lanes);
+    return kind == ROUNDED ? v_through_bf16(value) : value;
 }
 
-/* 16 lanes of `width` contiguous elements per k: the operand already runs along k. */
-static void pack_straight(const fr_operand *x, int64_t k0, int64_t depth, int64_t start, int64_t valid, int width, float *out)
+FR_INLINE int64_t between(int64_t value, int64_t most)
 {
-    for (int64_t k = 0; k < depth; k++)
+    return value < 0 ? 0 : value < most ? value : most;
+}
+
+/* Rows [from, from + count) of a panel whose operand already runs along k. Whole vectors are stored even where the panel is
+ * narrower: the next row overwrites what is too much, so only the last ones must be exact. */
+FR_INLINE void pack_straight(const fr_operand *x, element_kind kind, int width, int64_t from, int64_t start, int64_t valid, int64_t count, float *out)
+{
+    for (int64_t k = 0; k < count; k++)
         for (int lane = 0; lane < width; lane += FR_LANES) {
-            int64_t left = valid - lane, room = width - lane;
-            int64_t lanes = left < 0 ? 0 : left < FR_LANES ? left : FR_LANES;
-            vf value = load_lanes(x, (k0 + k) * x->ld + start + lane, lanes < room ? lanes : room);
-            v_store_part(out + k * width + lane, value, room);
+            int64_t room = width - lane < FR_LANES ? width - lane : FR_LANES;
+            vf value = load_part(x, kind, (from + k) * x->ld + start + lane, between(valid - lane, room));
+            if (k * width + lane + FR_LANES <= count * width)
+                v_store(out + k * width + lane, value);
+            else
+                v_store_part(out + k * width + lane, value, room);
         }
 }
 
-/* The same result when k runs along the rows of the operand: 16 x 16 transposes. */
-static void pack_turned(const fr_operand *x, int64_t k0, int64_t depth, int64_t start, int64_t valid, int width, float *out)
+/* The same result when k runs along the rows of the operand: 16 x 16 transposes. What the last row stores too much, the next
+ * panel or the spare end of the buffer takes. */
+FR_INLINE void pack_turned(const fr_operand *x, element_kind kind, int width, int64_t k0, int64_t depth, int64_t start, int64_t valid, float *out)
 {
     for (int64_t k = 0; k < depth; k += FR_LANES) {
         int64_t lanes = depth - k < FR_LANES ? depth - k : FR_LANES;
         for (int lane = 0; lane < width; lane += FR_LANES) {
+            int rows_here = width - lane < FR_LANES ? width - lane : FR_LANES;
             vf rows[FR_LANES];
-            for (int i = 0; i < FR_LANES; i++)
-                rows[i] = lane + i < valid && lane + i < width ? load_lanes(x, (start + lane + i) * x->ld + k0 + k, lanes) : v_set(0);
+            if (lanes == FR_LANES && lane + rows_here <= valid)
+                for (int i = 0; i < FR_LANES; i++)
+                    rows[i] = i < rows_here ? load_part(x, kind, (start + lane + i) * x->ld + k0 + k, FR_LANES) : v_set(0);
+            else
+                for (int i = 0; i < FR_LANES; i++)
+                    rows[i] = lane + i < valid && i < rows_here ? load_part(x, kind, (start + lane + i) * x->ld + k0 + k, lanes) : v_set(0);
             v_transpose(rows);
-            for (int i = 0; i < lanes; i++)
-                v_store_part(out + (k + i) * width + lane, rows[i], width - lane);
+            for (int i = 0; i < FR_LANES; i++)
+                if (i < lanes)
+                    v_store(out + (k + i) * width + lane, rows[i]);
         }
     }
 }
 
-/* Panels of `width` rows (A) or columns (B) of the k-block [k0, k0 + depth). `along` says that k is the row index as stored. */
-static void pack_panels(const fr_operand *x, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, int width, float *out)
+FR_INLINE void pack_kind(const fr_operand *x, element_kind kind, int width, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, float *out)
 {
-    for (int64_t i = 0; i < count; i += width, out += depth * width) {
-        int64_t valid = count - i < width ? count - i : width;
-        if (along)
-            pack_straight(x, k0, depth, start + i, valid, width, out);
-        else
-            pack_turned(x, k0, depth, start + i, valid, width, out);
+    if (!along) {
+        for (int64_t i = 0; i < count; i += width, out += depth * width)
+            pack_turned(x, kind, width, k0, depth, start + i, count - i, out);
+        return;
     }
+    for (int64_t k = 0; k < depth; k += STRAIGHT_ROWS) {
+        int64_t rows = depth - k < STRAIGHT_ROWS ? depth - k : STRAIGHT_ROWS;
+        float *at = out + k * width;
+        for (int64_t i = 0; i < count; i += width, at += depth * width)
+            pack_straight(x, kind, width, k0 + k, start + i, count - i, rows, at);
+    }
+}
+
+FR_INLINE void pack_width(const fr_operand *x, int width, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, float *out)
+{
+    if (x->dtype == FR_BF16)
+        pack_kind(x, HALF, width, along, k0, depth, start, count, out);
+    else if (x->round)
+        pack_kind(x, ROUNDED, width, along, k0, depth, start, count, out);
+    else
+        pack_kind(x, PLAIN, width, along, k0, depth, start, count, out);
+}
+
+/* Panels of the k-block [k0, k0 + depth) of `count` rows of A or columns of B. `along`: k is the row index as stored. */
+static void pack_rows(const fr_operand *x, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, float *out)
+{
+    pack_width(x, ROWS, along, k0, depth, start, count, out);
+}
+
+static void pack_columns(const fr_operand *x, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, float *out)
+{
+    pack_width(x, COLUMNS, along, k0, depth, start, count, out);
 }
 
 /* ---- the tile --------------------------------------------------------------------------------------- */
@@ -119,8 +164,9 @@ FR_INLINE void prefetch_result(const tile_target *t, int64_t row, int64_t rows, 
     }
 }
 
-static void tile(const float *a, const float *b, int64_t depth, const tile_target *target, int64_t row, int64_t rows,
-                 int64_t column, int64_t columns)
+/* `later`: where the next panel of B lies; a part of it is brought to the second-level cache. */
+static void tile(const float *a, const float *b, int64_t depth, const float *later, const tile_target *target, int64_t row,
+                 int64_t rows, int64_t column, int64_t columns)
 {
     vf sum[ROWS][FR_GEMM_VECTORS];
     for (int i = 0; i < ROWS; i++)
@@ -130,6 +176,7 @@ static void tile(const float *a, const float *b, int64_t depth, const tile_targe
     for (int64_t k = 0; k < depth; k++, a += ROWS, b += COLUMNS) {
         vf right[FR_GEMM_VECTORS];
         v_prefetch(a + 16 * ROWS);
+        v_prefetch_far(later + 4 * k);
         for (int v = 0; v < FR_GEMM_VECTORS; v++)
             v_prefetch(b + AHEAD * COLUMNS + v * FR_LANES);
         for (int v = 0; v < FR_GEMM_VECTORS; v++)
@@ -155,7 +202,7 @@ typedef struct gemm_layout {
     int64_t depth;        /* k per block */
     int64_t rows;         /* of A at a time */
     int64_t columns;      /* of B at a time */
-    float *a, *b, *sums;  /* in the workspace; sums: fp32 C of a row block when the result is bf16 and k has several blocks */
+    float *a, *b, *sums;  /* in the workspace; sums: fp32 C of a block of columns when the result is bf16 and k has several blocks */
 } gemm_layout;
 
 static bool needs_sums(int64_t k, fr_dtype c_dtype)
@@ -163,16 +210,15 @@ static bool needs_sums(int64_t k, fr_dtype c_dtype)
     return c_dtype == FR_BF16 && k > DEPTH;
 }
 
-static size_t layout_floats(const gemm_layout *l, int64_t n, bool sums)
+static size_t layout_bytes(const gemm_layout *l, int64_t m, bool sums)
 {
-    return (size_t)(l->rows * l->depth + 16 + l->depth * l->columns + (sums ? l->rows * n : 0));
+    return sizeof(float) * (size_t)(l->rows * l->depth + FR_LANES + l->depth * l->columns + (sums ? m * l->columns : 0));
 }
 
 static gemm_layout layout_choose(int64_t m, int64_t n, int64_t k)
 {
     gemm_layout l = {.depth = block_depth(k)};
-    int64_t blocks = (m + MOST_ROWS - 1) / MOST_ROWS;
-    l.rows = round_up((m + blocks - 1) / (blocks ? blocks : 1), ROWS);
+    l.rows = round_up(m < BLOCK_ROWS ? m : BLOCK_ROWS, ROWS);
     l.columns = round_up(n < BLOCK_COLUMNS ? n : BLOCK_COLUMNS, COLUMNS);
     return l;
 }
@@ -180,52 +226,57 @@ static gemm_layout layout_choose(int64_t m, int64_t n, int64_t k)
 static size_t FR_ISA(gemm_workspace)(int64_t m, int64_t n, int64_t k, fr_dtype c_dtype)
 {
     gemm_layout l = layout_choose(m, n, k);
-    return sizeof(float) * layout_floats(&l, n, needs_sums(k, c_dtype)) + 64;
+    return layout_bytes(&l, m, needs_sums(k, c_dtype));
 }
 
 static size_t FR_ISA(gemm_least)(int64_t m, int64_t n, int64_t k, fr_dtype c_dtype)
 {
     gemm_layout l = {.depth = block_depth(k), .rows = ROWS, .columns = COLUMNS};
-    (void)m;
-    return sizeof(float) * layout_floats(&l, n, needs_sums(k, c_dtype)) + 64;
+    (void)n;
+    return layout_bytes(&l, m, needs_sums(k, c_dtype));
 }
 
-/* Fits the blocks into the memory given: fewer rows first, they only cost repacking of B. */
+/* Fits the blocks into the memory given: fewer columns only mean that A is packed more often, fewer rows that B is read more. */
 static gemm_layout layout_fit(const fr_gemm_call *call, void *workspace, size_t bytes)
 {
     gemm_layout l = layout_choose(call->m, call->n, call->k);
     bool sums = needs_sums(call->k, call->c_dtype);
-    while (l.rows > ROWS && sizeof(float) * layout_floats(&l, call->n, sums) > bytes)
+    while (l.columns > FEW_COLUMNS && layout_bytes(&l, call->m, sums) > bytes)
+        l.columns -= COLUMNS;
+    while (l.rows > ROWS && layout_bytes(&l, call->m, sums) > bytes)
         l.rows -= ROWS;
-    while (l.columns > COLUMNS && sizeof(float) * layout_floats(&l, call->n, sums) > bytes)
+    while (l.columns > COLUMNS && layout_bytes(&l, call->m, sums) > bytes)
         l.columns -= COLUMNS;
     l.b = workspace;
     l.a = l.b + l.depth * l.columns;
-    l.sums = sums ? l.a + l.rows * l.depth + 16 : NULL;
+    l.sums = sums ? l.a + l.rows * l.depth + FR_LANES : NULL;
     return l;
 }
 
-static tile_target target_for(const fr_gemm_call *call, const gemm_layout *l, int64_t row0, bool first, bool last)
+/* C from (row, column) on; `columns` is the row length of the sums. */
+static tile_target target_for(const fr_gemm_call *call, const gemm_layout *l, int64_t row, int64_t column, bool first, bool last)
 {
     tile_target t = {.alpha = call->alpha, .beta = first ? call->beta : 1, .to_ld = call->ldc, .from_ld = call->ldc};
     bool add = !first || call->beta != 0;
+    int64_t at = row * call->ldc + column;
     if (call->c_dtype == FR_F32) {
-        t.to = (float *)call->c + row0 * call->ldc;
+        t.to = (float *)call->c + at;
         t.from = add ? t.to : NULL;
         return t;
     }
-    uint16_t *c = (uint16_t *)call->c + row0 * call->ldc;
+    uint16_t *c = (uint16_t *)call->c + at;
+    float *sums = l->sums ? l->sums + row * l->columns : NULL;
     if (first && call->beta != 0)
         t.from_bf16 = c;
     if (!first) {
-        t.from = l->sums;
-        t.from_ld = call->n;
+        t.from = sums;
+        t.from_ld = l->columns;
     }
     if (last) {
         t.to_bf16 = c;
     } else {
-        t.to = l->sums;
-        t.to_ld = call->n;
+        t.to = sums;
+        t.to_ld = l->columns;
     }
     return t;
 }
@@ -234,31 +285,35 @@ static const float *panels_of_b(const fr_gemm_call *call, const gemm_layout *l, 
 {
     if (call->packed_b)
         return (const float *)call->packed_b + k0 * round_up(call->packed_n, COLUMNS) + (call->packed_start + column) * depth;
-    pack_panels(&call->b, !call->b.transpose, k0, depth, column, columns, COLUMNS, l->b);
+    pack_columns(&call->b, !call->b.transpose, k0, depth, column, columns, l->b);
     return l->b;
 }
 
-static void block_product(const float *a, const float *b, int64_t depth, int64_t rows, int64_t column, int64_t columns,
-                          const tile_target *target)
+/* A panel of B serves all rows of the block while it is close. */
+static void block_product(const float *a, const float *b, int64_t depth, int64_t rows, int64_t columns, const tile_target *target)
 {
-    for (int64_t i = 0; i < rows; i += ROWS)
-        for (int64_t j = 0; j < columns; j += COLUMNS)
-            tile(a + i * depth, b + j * depth, depth, target, i, rows - i, column + j, columns - j);
+    for (int64_t j = 0; j < columns; j += COLUMNS)
+        for (int64_t i = 0; i < rows; i += ROWS) {
+            const float *later = b + (j + COLUMNS) * depth + i / ROWS * 4 * depth;
+            tile(a + i * depth, b + j * depth, depth, later, target, i, rows - i, j, columns - j);
+        }
 }
 
 static void FR_ISA(gemm_run)(const fr_gemm_call *call, void *workspace, size_t bytes)
 {
     gemm_layout l = layout_fit(call, workspace, bytes);
-    for (int64_t row = 0; row < call->m; row += l.rows) {
-        int64_t rows = call->m - row < l.rows ? call->m - row : l.rows;
+    if (call->packed_b && !l.sums)
+        l.columns = round_up(call->n, COLUMNS); /* nothing is packed: no need to stop */
+    for (int64_t column = 0; column < call->n; column += l.columns) {
+        int64_t columns = call->n - column < l.columns ? call->n - column : l.columns;
         for (int64_t k = 0; k < call->k || k == 0; k += l.depth) {
             int64_t depth = call->k - k < l.depth ? call->k - k : l.depth;
-            tile_target target = target_for(call, &l, row, k == 0, k + l.depth >= call->k);
-            pack_panels(&call->a, call->a.transpose, k, depth, row, rows, ROWS, l.a);
-            for (int64_t column = 0; column < call->n; column += l.columns) {
-                int64_t columns = call->n - column < l.columns ? call->n - column : l.columns;
-                const float *b = panels_of_b(call, &l, k, depth, column, columns);
-                block_product(l.a, b, depth, rows, column, columns, &target);
+            const float *b = panels_of_b(call, &l, k, depth, column, columns);
+            for (int64_t row = 0; row < call->m; row += l.rows) {
+                int64_t rows = call->m - row < l.rows ? call->m - row : l.rows;
+                tile_target target = target_for(call, &l, row, column, k == 0, k + l.depth >= call->k);
+                pack_rows(&call->a, call->a.transpose, k, depth, row, rows, l.a);
+                block_product(l.a, b, depth, rows, columns, &target);
             }
         }
     }
@@ -276,7 +331,7 @@ static void FR_ISA(gemm_pack)(const float *rows, int64_t n, int64_t k, bool roun
     float *to = out;
     for (int64_t k0 = 0; k0 < k; k0 += depth) {
         int64_t d = k - k0 < depth ? k - k0 : depth;
-        pack_panels(&weight, false, k0, d, 0, n, COLUMNS, to);
+        pack_columns(&weight, false, k0, d, 0, n, to);
         to += d * round_up(n, COLUMNS);
     }
 }
