@@ -196,7 +196,7 @@ typedef struct fr_sample_options {
     int64_t top_k;      /* 0 = off */
     double top_p;       /* 0 or 1 = off */
     uint64_t seed;
-    bool stop_at_bos; /* a document's end */
+    bool stop_at_bos; /* a document's end; otherwise special tokens appear as their text */
 } fr_sample_options;
 /* Continues `prompt` (BOS in front); the new bytes are handed to `emit` as they come, a character of several
  * bytes only when it is complete. `emit` returns false to stop (FR_OK). The same seed gives the same text. */

@@ -214,6 +214,49 @@ TEST(what_is_wrong_is_named_and_nothing_is_returned)
     CHECK_NEAR(result.val_bpb, 7, 0, 0);
 }
 
+/* Adds an evaluation set of the first 5 documents to a corpus and opens it again. */
+static fr_corpus *with_small_set(const char *folder, int64_t *bytes, int64_t *document_tokens)
+{
+    char path[700];
+    fr_corpus *small = model_fixture_corpus(folder, tokenizer, 12);
+    fr_error error = {0};
+    *bytes = *document_tokens = 0;
+    for (int64_t i = 0; i < 5; i++) {
+        *bytes += fr_corpus_document_bytes(small, FR_VALID, i);
+        *document_tokens += fr_corpus_document_tokens(small, FR_VALID, i);
+    }
+    fr_corpus_free(small);
+    json_t *manifest = json_load_file(fr_path_join(path, sizeof path, folder, "corpus.json"), 0, NULL);
+    json_t *whole = json_array_get(json_object_get(manifest, "eval_sets"), 0);
+    json_t *set = json_pack("{s:s, s:i, s:I, s:I, s:O}", "name", "valid-small", "documents", 5, "bytes",
+                            (json_int_t)*bytes, "tokens", (json_int_t)*document_tokens, "text_sha256",
+                            json_object_get(whole, "text_sha256"));
+    json_array_append_new(json_object_get(manifest, "eval_sets"), set);
+    CHECK_INT(json_dump_file(manifest, path, 0), 0);
+    json_decref(manifest);
+    CHECK_OK(fr_corpus_open(&small, folder, true, &error));
+    return small;
+}
+
+TEST(a_named_set_is_a_prefix_of_whole_documents)
+{
+    fake *f = prepare(FR_LENGTHS_RAW);
+    int64_t bytes, document_tokens;
+    fr_bpb_result result;
+    fr_error error = {0};
+    fr_corpus *small = with_small_set(scratch("small"), &bytes, &document_tokens);
+    for (int64_t context = 7; context < 300; context *= 6) {
+        fr_bpb_options options = {.set = "valid-small", .context = context, .rows = 3};
+        CHECK_OK(fr_eval_bpb_from(one_bit_per_byte, f, &recipe, small, &options, &result, &error));
+        CHECK_INT(result.bytes, bytes);
+        CHECK_INT(result.tokens, document_tokens - 5);
+        CHECK_INT(result.documents, 5);
+        CHECK_STR(result.eval_set, "valid-small");
+        CHECK_NEAR(result.val_bpb, 1, 0, 1e-7);
+    }
+    fr_corpus_free(small);
+}
+
 static bool stop_at_once(void *context)
 {
     (void)context;

@@ -177,6 +177,56 @@ TEST(characters_come_whole_and_no_byte_is_lost)
     }
 }
 
+/* Says the ids of a script, one per call; checks that it is given the last `context` tokens of the text. */
+typedef struct script {
+    const int32_t *ids;
+    int64_t vocab, context, prompt_length, calls;
+} script;
+
+static fr_status read_script(void *context, int64_t T, const int32_t *tokens, int64_t first, float *row,
+                             fr_error *error)
+{
+    script *s = context;
+    int64_t length = s->prompt_length + s->calls;
+    (void)error;
+    CHECK_INT(T, length < s->context ? length : s->context);
+    CHECK_INT(first, T - 1);
+    for (int64_t back = 1; back <= T && back <= s->calls; back++)
+        CHECK_INT(tokens[T - back], s->ids[s->calls - back]);
+    for (int64_t v = 0; v < s->vocab; v++)
+        row[v] = v == s->ids[s->calls] ? 5 : 0;
+    s->calls++;
+    return FR_OK;
+}
+
+TEST(a_scripted_source_is_followed_to_the_documents_end)
+{
+    static const char text[] = "h\xc3\xa9 \xe2\x82\xac and \xf0\x9f\x98\x80!";
+    fr_tokenizer *tokenizer = fixture_tokenizer(0); /* every token is one byte */
+    int32_t bos = fr_tokenizer_bos(tokenizer), ids[64];
+    int64_t count = fr_tokenizer_encode(tokenizer, text, sizeof text - 1, ids, 62);
+    ids[count] = bos;
+    ids[count + 1] = ids[0];
+    script s = {.ids = ids, .vocab = fr_tokenizer_vocab(tokenizer), .context = 9, .prompt_length = 3};
+    received r = {0};
+    fr_error error = {0};
+    fr_sample_options options = {.tokens = count + 2, .stop_at_bos = true};
+    CHECK_OK(fr_sample_from(read_script, &s, 9, tokenizer, "ab", &options, receive, &r, &error));
+    CHECK_INT(r.length, sizeof text - 1);
+    CHECK(memcmp(r.text, text, sizeof text - 1) == 0);
+    CHECK_INT(s.calls, count + 1);
+    for (int i = 0; i < r.calls; i++)
+        CHECK_INT(fr_utf8_unfinished(r.text, r.ends[i]), 0);
+
+    script past = s;
+    past.calls = 0;
+    r = (received){0};
+    options.stop_at_bos = false; /* the marker appears as its text, and the text goes on */
+    CHECK_OK(fr_sample_from(read_script, &past, 9, tokenizer, "ab", &options, receive, &r, &error));
+    CHECK(strstr(r.text, "!<|bos|>h") != NULL);
+    fr_tokenizer_free(tokenizer);
+}
+
 TEST(the_receiver_can_stop_it)
 {
     received r = sample("the", (fr_sample_options){.tokens = 100, .temperature = 1}, 3);
