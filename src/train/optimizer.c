@@ -269,7 +269,7 @@ static void update_slice_job(void *context, int64_t index, int thread)
 {
     (void)thread;
     const step_work *work = context;
-    int64_t first;
+    int64_t first = 0;
     const fr_parameter_state *state = find_slice(work->optimizer, index, &first);
     int64_t count = state->elements - first < ELEMENTS_PER_SLICE ? state->elements - first : ELEMENTS_PER_SLICE;
     int64_t offset = state->info->offset + first;
