@@ -114,6 +114,9 @@ fr_status fr_session_forecast(fr_session *session, fr_forecast *forecast, fr_err
 bool fr_session_begin_step(fr_session *session, fr_error *error);
 fr_status fr_session_gradients(fr_session *session, fr_error *error); /* FR_STOPPED: the clock ran out; the step is dropped */
 fr_status fr_session_update(fr_session *session, fr_error *error);
+/* Instead of fr_session_update, after the caller has moved the parameters with an optimizer of its own. The state of
+ * that optimizer is not part of checkpoints. */
+fr_status fr_session_updated(fr_session *session, fr_error *error);
 fr_status fr_session_end_step(fr_session *session, fr_error *error);
 /* Final save (not charged), evaluation through frontier/eval.h is the caller's; writes run.json. FR_STOPPED after
  * a stop request (all is saved); after a failure the failure is reported again and earlier checkpoints stay. */

@@ -166,7 +166,7 @@ static fr_status read_totals(fr_session *session, const json_t *root, const char
     FR_TRY(fr_json_get_real(root, "startup_s", &totals->startup, path, error));
     totals->loss_first = loss_of(root, "loss_first");
     totals->loss_last = loss_of(root, "loss_last");
-    if (!(totals->charged >= 0) || !(totals->startup >= 0) || totals->step != fr_optimizer_steps(session->optimizer))
+    if (!(totals->charged >= 0) || !(totals->startup >= 0) || totals->step < fr_optimizer_steps(session->optimizer))
         return fr_error_set(error, FR_BAD_DATA, path, NULL, "the state of the run contradicts itself");
     return FR_OK;
 }

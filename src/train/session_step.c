@@ -316,23 +316,42 @@ static void clip(fr_session *session, float *gradients, int64_t count)
     fr_pool_for(session->pool, (count + ELEMENTS_PER_SLICE - 1) / ELEMENTS_PER_SLICE, scale_slice, &job);
 }
 
+static double measure_gradient(fr_session *session)
+{
+    int64_t count = fr_graph_flat_elements(session->graph);
+    session->gradient_norm = sqrt(fr_vector_sum_squares(fr_shards_sum(&session->shards), count, session->pool));
+    return session->gradient_norm;
+}
+
+static void parameters_moved(fr_session *session, int64_t start_ns)
+{
+    fr_prepared_refresh(session->prepared, session->parameters, session->pool);
+    session->update_seconds = fmax(session->update_seconds, (double)(fr_monotonic_ns() - start_ns) * 1e-9);
+    fr_time_parts_lap(&session->time, "optimizer", &start_ns);
+    session->state = FR_SESSION_UPDATED;
+}
+
 fr_status fr_session_update(fr_session *session, fr_error *error)
 {
     FR_TRY(expect(session, FR_SESSION_GRADIENTS, "fr_session_update", error));
     int64_t start = fr_monotonic_ns();
-    float *gradients = fr_shards_sum(&session->shards);
-    int64_t count = fr_graph_flat_elements(session->graph);
-    session->gradient_norm = sqrt(fr_vector_sum_squares(gradients, count, session->pool));
-    if (!isfinite(session->gradient_norm))
+    if (!isfinite(measure_gradient(session)))
         return fr_session_diagnose(session, error);
-    clip(session, gradients, count);
+    float *gradients = fr_shards_sum(&session->shards);
+    clip(session, gradients, fr_graph_flat_elements(session->graph));
     fr_status status = fr_optimizer_step(session->optimizer, session->parameters, gradients, &session->scalars, error);
     if (status != FR_OK)
         return fr_session_fail(session, status, error);
-    fr_prepared_refresh(session->prepared, session->parameters, session->pool);
-    session->update_seconds = fmax(session->update_seconds, (double)(fr_monotonic_ns() - start) * 1e-9);
-    fr_time_parts_lap(&session->time, "optimizer", &start);
-    session->state = FR_SESSION_UPDATED;
+    parameters_moved(session, start);
+    return FR_OK;
+}
+
+fr_status fr_session_updated(fr_session *session, fr_error *error)
+{
+    FR_TRY(expect(session, FR_SESSION_GRADIENTS, "fr_session_updated", error));
+    int64_t start = fr_monotonic_ns();
+    measure_gradient(session);
+    parameters_moved(session, start);
     return FR_OK;
 }
 

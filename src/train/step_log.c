@@ -43,9 +43,11 @@ fr_status fr_step_log_open(fr_step_log *log, const char *path, int64_t keep_step
         kept = kept_bytes((const char *)old.data, old.bytes, keep_steps);
         fr_mapping_release(&old);
     }
-    log->stream = fopen(path, kept ? "r+e" : "we");
     log->path = fr_allocate(strlen(path) + 1);
-    if (!log->stream || !log->path || ftruncate(fileno(log->stream), (off_t)kept) != 0 || fseek(log->stream, 0, SEEK_END) != 0) {
+    if (!log->path)
+        return fr_error_memory(error, strlen(path) + 1, "the log of steps");
+    log->stream = fopen(path, kept ? "r+e" : "we");
+    if (!log->stream || ftruncate(fileno(log->stream), (off_t)kept) != 0 || fseek(log->stream, 0, SEEK_END) != 0) {
         int code = errno;
         fr_step_log_close(log);
         return fr_file_error(error, path, "open", code);

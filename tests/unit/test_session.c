@@ -321,6 +321,8 @@ TEST(allocation_failures_leave_no_trace)
             break;
         }
         refused++;
+        if (status != FR_BAD_ENVIRONMENT)
+            printf("# %lld: %s: %s\n", (long long)n, error.where, error.what);
         CHECK_INT(status, FR_BAD_ENVIRONMENT);
     }
     CHECK(refused > 5);

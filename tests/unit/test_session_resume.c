@@ -246,12 +246,15 @@ static fr_session *poisoned(const char *run, const char *parameter, float value,
     fr_error error = {0};
     CHECK_OK(fr_session_create(&session, &options, &error));
     one_step(session);
-    one_step(session);
+    CHECK(fr_session_begin_step(session, &error));
+    CHECK_OK(fr_session_gradients(session, &error));
     const fr_tensor *tensor = fr_graph_find(fr_session_graph(session), parameter);
     CHECK(tensor != NULL);
     const fr_parameter_info *info = fr_graph_parameter(fr_session_graph(session), tensor->parameter);
     for (int64_t i = 0; i < info->rows * info->columns; i++)
         fr_session_parameters(session)[info->offset + i] *= value;
+    CHECK_OK(fr_session_updated(session, &error));
+    CHECK_OK(fr_session_end_step(session, &error));
     return session;
 }
 
