@@ -43,6 +43,20 @@ static attention attention_of(const fr_call *call)
 
 /* ---- the register tile ------------------------------------------------------------------------------- */
 
+/* One k: every element of the tile gets one multiply-add. */
+FR_INLINE void tile_step(vf sum[STEP][FR_TILE_VECTORS], const float *a, int64_t row_stride, const float *b)
+{
+    vf right[FR_TILE_VECTORS];
+    for (int v = 0; v < FR_TILE_VECTORS; v++)
+        right[v] = v_load(b + v * FR_LANES);
+#pragma GCC unroll 8
+    for (int i = 0; i < STEP; i++) {
+        vf left = v_set(a[i * row_stride]);
+        for (int v = 0; v < FR_TILE_VECTORS; v++)
+            sum[i][v] = v_fma(left, right[v], sum[i][v]);
+    }
+}
+
 /* c (STEP x QUERIES) = [c +] a b. a is reached by row and k strides, b is depth x QUERIES with row length b_ld. */
 FR_INLINE void tile_product(const float *a, int64_t row_stride, int64_t k_stride, const float *b, int64_t b_ld, int64_t depth,
                             float *c, int64_t c_ld, bool add)
@@ -51,17 +65,14 @@ FR_INLINE void tile_product(const float *a, int64_t row_stride, int64_t k_stride
     for (int i = 0; i < STEP; i++)
         for (int v = 0; v < FR_TILE_VECTORS; v++)
             sum[i][v] = add ? v_load(c + i * c_ld + v * FR_LANES) : v_set(0);
-    for (int64_t k = 0; k < depth; k++, b += b_ld) {
-        vf right[FR_TILE_VECTORS];
-        for (int v = 0; v < FR_TILE_VECTORS; v++)
-            right[v] = v_load(b + v * FR_LANES);
-#pragma GCC unroll 8
-        for (int i = 0; i < STEP; i++) {
-            vf left = v_set(a[i * row_stride + k * k_stride]);
-            for (int v = 0; v < FR_TILE_VECTORS; v++)
-                sum[i][v] = v_fma(left, right[v], sum[i][v]);
-        }
+    int64_t k = 0;
+    for (; k + 4 <= depth; k += 4, b += 4 * b_ld) {
+#pragma GCC unroll 4
+        for (int step = 0; step < 4; step++)
+            tile_step(sum, a + (k + step) * k_stride, row_stride, b + step * b_ld);
     }
+    for (; k < depth; k++, b += b_ld)
+        tile_step(sum, a + k * k_stride, row_stride, b);
     for (int i = 0; i < STEP; i++)
         for (int v = 0; v < FR_TILE_VECTORS; v++)
             v_store(c + i * c_ld + v * FR_LANES, sum[i][v]);
