@@ -1,8 +1,8 @@
 /* optimizer.c: one update of every parameter by its group's rule.
  *
  * Work is handed out whole matrix by whole matrix, the costliest first, then AdamW in slices; every piece computes
- * the same bits whoever takes it. When there are too few matrices to keep the threads busy, Muon's matrices go
- * one at a time and each is split inside instead, over blocks that depend on its shape alone, so that
+ * the same bits whoever takes it. When one matrix is most of the work, Muon's matrices go one at a time and each is
+ * split inside instead, over blocks that depend on its shape alone, so that
  * choice does not change a bit either.
  *
  * State is one block of memory: for Muon a momentum matrix and one second moment per row (per column when wide),
@@ -277,11 +277,14 @@ static void update_slice_job(void *context, int64_t index, int thread)
     fr_adamw_update(work->parameters + offset, work->gradients + offset, state->first + first, state->second + first, count, &options);
 }
 
-/* Whole matrices per thread leave threads idle when there are few of them. */
+/* Whole matrices are the better share unless one of them is most of the work: inside, about three threads help. */
 bool fr_optimizer_splits_inside(const fr_optimizer *optimizer)
 {
-    int threads = fr_pool_threads(optimizer->pool);
-    return threads > 1 && optimizer->muon_count < 4 * threads;
+    int threads = fr_pool_threads(optimizer->pool), help = threads < 3 ? threads : 3;
+    double total = 0;
+    for (int i = 0; i < optimizer->muon_count; i++)
+        total += muon_work(optimizer->states[optimizer->muon[i]].info);
+    return threads > 1 && optimizer->muon_count > 0 && muon_work(optimizer->states[optimizer->muon[0]].info) > total / help;
 }
 
 fr_status fr_optimizer_step(fr_optimizer *optimizer, float *parameters, float *gradients, const fr_step_scalars *scalars, fr_error *error)

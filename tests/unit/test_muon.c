@@ -139,8 +139,8 @@ static void same_bits_with_threads(int64_t rows, int64_t columns, int threads, b
 
 TEST(threads_do_not_change_a_bit)
 {
-    same_bits_with_threads(300, 210, 3, false);
-    same_bits_with_threads(200, 430, 2, true);
+    same_bits_with_threads(700, 400, 3, false);
+    same_bits_with_threads(350, 430, 2, true);
     same_bits_with_threads(1, 37, 2, false);
 }
 

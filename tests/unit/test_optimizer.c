@@ -141,13 +141,12 @@ static float *train_with(const fr_recipe *recipe, const fr_graph *graph, int thr
     return parameters;
 }
 
-static void check_threads(const char *const *more, int count)
+static void check_threads_of(const fr_recipe *the_recipe, fr_graph *graph)
 {
-    fr_recipe recipe = small_recipe(more, count);
-    fr_graph *graph = build(&recipe);
+    fr_recipe recipe = *the_recipe;
     size_t bytes = (size_t)fr_graph_flat_elements(graph) * sizeof(float);
     float *want = train_with(&recipe, graph, 0, 3);
-    static const int threads[] = {1, 2, 3, 7}; /* with 7 threads a matrix is split inside */
+    static const int threads[] = {1, 2, 3, 7};
     for (size_t i = 0; i < sizeof threads / sizeof threads[0]; i++) {
         float *got = train_with(&recipe, graph, threads[i], 3);
         CHECK(memcmp(want, got, bytes) == 0);
@@ -155,6 +154,35 @@ static void check_threads(const char *const *more, int count)
     }
     fr_deallocate(want);
     fr_graph_free(graph);
+}
+
+static void check_threads(const char *const *more, int count)
+{
+    fr_recipe recipe = small_recipe(more, count);
+    check_threads_of(&recipe, build(&recipe));
+}
+
+/* One large matrix: threads share it instead of taking whole ones. */
+TEST(a_matrix_split_inside_has_the_same_bits)
+{
+    fr_error error = {0};
+    fr_recipe recipe = small_recipe(NULL, 0);
+    fr_graph *g = fr_graph_create(&error);
+    fr_tensor *ids = fr_input_ids(g, "tokens"), *targets = fr_input_ids(g, "targets");
+    fr_tensor *table = fr_parameter(g, "table", 64, 48, fr_init_normal(1), "embedding");
+    fr_tensor *large = fr_parameter(g, "large", 700, 48, fr_init_normal(1), "matrix");
+    fr_tensor *head = fr_parameter(g, "head", 64, 700, fr_init_normal(1), "head");
+    fr_tensor *x = fr_linear(g, fr_rms_norm(g, fr_embed(g, table, ids), (fr_norm_options){0}), large);
+    fr_head_loss(g, x, head, targets, (fr_head_options){.vocab = 64});
+    CHECK_OK(fr_graph_check(g, &error));
+    fr_pool *pool;
+    fr_optimizer *optimizer;
+    CHECK_OK(fr_pool_create(&pool, 2, &error));
+    CHECK_OK(fr_optimizer_create(&optimizer, g, &recipe, pool, &error));
+    CHECK(fr_optimizer_splits_inside(optimizer));
+    fr_optimizer_free(optimizer);
+    fr_pool_free(pool);
+    check_threads_of(&recipe, g);
 }
 
 TEST(threads_do_not_change_a_bit)
