@@ -26,7 +26,8 @@ typedef struct block {
 } block;
 
 /* transformer.h.INDEX.NAME, the names nanochat's checkpoints use. */
-static fr_tensor *weight(const block *b, const char *name, int64_t rows, int64_t columns, fr_init init, const char *group)
+static fr_tensor *weight(const block *b, const char *name, int64_t rows, int64_t columns, fr_init init,
+                         const char *group)
 {
     char full[96];
     snprintf(full, sizeof full, "transformer.h.%lld.%s", (long long)b->index, name);
@@ -44,14 +45,18 @@ static fr_tensor *attention(const block *b, fr_tensor *h)
 {
     const int64_t C = b->width;
     const fr_init zero = fr_init_constant(0);
-    fr_rotary_options rotary = {.heads = (int)b->heads, .base = b->recipe->model.rope_base, .norm = true, .gain = b->recipe->model.qk_gain};
+    fr_rotary_options rotary = {.heads = (int)b->heads,
+                                .base = b->recipe->model.rope_base,
+                                .norm = true,
+                                .gain = b->recipe->model.qk_gain};
 
     fr_tensor *q = fr_linear(b->g, h, weight(b, "attn.c_q.weight", C, C, spread(b, 1), "matrix"));
     fr_tensor *k = fr_linear(b->g, h, weight(b, "attn.c_k.weight", C, C, spread(b, 1), "matrix"));
     fr_tensor *v = fr_linear(b->g, h, weight(b, "attn.c_v.weight", C, C, spread(b, 1), "matrix"));
     q = fr_rotary(b->g, q, rotary);
     k = fr_rotary(b->g, k, rotary);
-    fr_attention_options options = {.heads = (int)b->heads, .kv_heads = (int)b->heads, .window = fr_recipe_window(b->recipe, b->index)};
+    fr_attention_options options = {
+        .heads = (int)b->heads, .kv_heads = (int)b->heads, .window = fr_recipe_window(b->recipe, b->index)};
     fr_tensor *y = fr_attention(b->g, q, k, v, options);
     return fr_linear(b->g, y, weight(b, "attn.c_proj.weight", C, C, zero, "matrix"));
 }
@@ -59,7 +64,8 @@ static fr_tensor *attention(const block *b, fr_tensor *h)
 static fr_tensor *mlp(const block *b, fr_tensor *h)
 {
     const int64_t C = b->width, hidden = (int64_t)(b->recipe->model.mlp_ratio * (double)C);
-    fr_tensor *u = fr_linear(b->g, h, weight(b, "mlp.c_fc.weight", hidden, C, spread(b, b->recipe->model.fc_init), "matrix"));
+    fr_tensor *u = fr_linear(
+        b->g, h, weight(b, "mlp.c_fc.weight", hidden, C, spread(b, b->recipe->model.fc_init), "matrix"));
     u = fr_relu_squared(b->g, u);
     return fr_linear(b->g, u, weight(b, "mlp.c_proj.weight", C, hidden, fr_init_constant(0), "matrix"));
 }
@@ -79,8 +85,10 @@ static fr_status model(fr_graph *g, const fr_recipe *recipe, int64_t vocab, fr_e
 {
     const int64_t C = fr_recipe_width(recipe), rows = (vocab + 63) / 64 * 64;
     fr_tensor *tokens = fr_input_ids(g, "tokens");
-    fr_tensor *wte = fr_parameter(g, "transformer.wte.weight", rows, C, fr_init_normal(recipe->model.embedding_std), "embedding");
-    fr_tensor *lm_head = fr_parameter(g, "lm_head.weight", rows, C, fr_init_normal(recipe->model.head_std), "head");
+    fr_tensor *wte = fr_parameter(g, "transformer.wte.weight", rows, C,
+                                  fr_init_normal(recipe->model.embedding_std), "embedding");
+    fr_tensor *lm_head =
+        fr_parameter(g, "lm_head.weight", rows, C, fr_init_normal(recipe->model.head_std), "head");
 
     fr_tensor *x0 = fr_rms_norm(g, fr_embed(g, wte, tokens), (fr_norm_options){.stream = true});
     fr_tensor *x = x0;
@@ -91,8 +99,8 @@ static fr_status model(fr_graph *g, const fr_recipe *recipe, int64_t vocab, fr_e
     x = fr_rms_norm(g, x, (fr_norm_options){0});
 
     fr_head_options head = {.vocab = vocab, .softcap = recipe->model.softcap};
-    fr_head_logits(g, x, lm_head, head);                             /* for scoring and sampling */
-    fr_head_loss(g, x, lm_head, fr_input_ids(g, "targets"), head);   /* for training */
+    fr_head_logits(g, x, lm_head, head);                           /* for scoring and sampling */
+    fr_head_loss(g, x, lm_head, fr_input_ids(g, "targets"), head); /* for training */
     return fr_graph_check(g, error);
 }
 
@@ -100,7 +108,8 @@ static fr_status model(fr_graph *g, const fr_recipe *recipe, int64_t vocab, fr_e
 static fr_status train(fr_session *session, fr_error *error)
 {
     while (fr_session_begin_step(session, error)) {
-        fr_status status = fr_session_gradients(session, error); /* forward and backward over the step's rows */
+        fr_status status =
+            fr_session_gradients(session, error); /* forward and backward over the step's rows */
         if (status == FR_STOPPED)
             break; /* the clock ran out within the step: it does not count */
         if (status != FR_OK)

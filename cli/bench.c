@@ -40,5 +40,7 @@ bench_times bench_repeat(double seconds, void (*work)(void *context), void *cont
 
 void bench_put(cli_run *run, const char *key, bench_times t)
 {
-    cli_put(run, key, json_pack("{s:f,s:f,s:f,s:i}", "best_s", t.best, "median_s", t.median, "worst_s", t.worst, "count", t.count));
+    cli_put(run, key,
+            json_pack("{s:f,s:f,s:f,s:i}", "best_s", t.best, "median_s", t.median, "worst_s", t.worst,
+                      "count", t.count));
 }

@@ -12,10 +12,19 @@
 
 #include "frontier/base.h"
 
-typedef enum cli_type { CLI_FLAG, CLI_TEXT, CLI_PATH, CLI_INT, CLI_REAL, CLI_DURATION, CLI_SIZE, CLI_CHOICE } cli_type;
+typedef enum cli_type {
+    CLI_FLAG,
+    CLI_TEXT,
+    CLI_PATH,
+    CLI_INT,
+    CLI_REAL,
+    CLI_DURATION,
+    CLI_SIZE,
+    CLI_CHOICE
+} cli_type;
 
 typedef struct cli_option {
-    const char *name;     /* without dashes: "budget" */
+    const char *name; /* without dashes: "budget" */
     cli_type type;
     const char *value;    /* placeholder in help: "TIME"; for CLI_CHOICE the choices "a|b"; NULL for flags */
     const char *fallback; /* default as text; NULL = not given */
@@ -33,11 +42,11 @@ typedef struct cli_command {
     const char *summary;   /* one line */
     const cli_option *options;
     int option_count;
-    const char *details;   /* paragraphs for --help; may be NULL */
-    const char *examples;  /* command lines, one per line */
+    const char *details;  /* paragraphs for --help; may be NULL */
+    const char *examples; /* command lines, one per line */
     fr_status (*run)(cli_run *run, fr_error *error);
-    const char *schema;    /* docs/schema/NAME.json describes --json; NULL: no --json output */
-    bool hidden;           /* started by frontier itself: not in any help */
+    const char *schema; /* docs/schema/NAME.json describes --json; NULL: no --json output */
+    bool hidden;        /* started by frontier itself: not in any help */
 } cli_command;
 
 typedef struct cli_value {
@@ -52,9 +61,10 @@ struct cli_run {
     const char **arguments;
     int argument_count;
     bool json;
-    json_t *result;       /* the object --json prints; owned by main */
-    fr_progress progress; /* a bar on a terminal, lines otherwise, on stderr; stop() is true after Ctrl-C or SIGTERM */
-    fr_arena arena;       /* for the command; released by main */
+    json_t *result; /* the object --json prints; owned by main */
+    fr_progress
+        progress; /* a bar on a terminal, lines otherwise, on stderr; stop() is true after Ctrl-C or SIGTERM */
+    fr_arena arena; /* for the command; released by main */
 };
 
 extern const cli_command *const cli_commands[];
@@ -62,7 +72,7 @@ extern const int cli_command_count;
 
 /* Values, already checked to be of their type. Asking for an undeclared option is our bug and ends in exit 5. */
 bool cli_flag(const cli_run *run, const char *name);
-const char *cli_text(const cli_run *run, const char *name); /* last one given, the default, or NULL */
+const char *cli_text(const cli_run *run, const char *name);       /* last one given, the default, or NULL */
 int cli_texts(cli_run *run, const char *name, const char ***out); /* all that were given */
 int64_t cli_int(const cli_run *run, const char *name, int64_t otherwise);
 double cli_real(const cli_run *run, const char *name, double otherwise);
@@ -81,10 +91,11 @@ const char *cli_plain(FILE *stream);
 void cli_signals_install(void); /* first Ctrl-C or SIGTERM: finish cleanly; the second ends at once */
 bool cli_interrupted(void);
 fr_progress cli_progress(void);
-void cli_progress_end(void);    /* clears an open bar */
+void cli_progress_end(void); /* clears an open bar */
 
 /* options.c */
-fr_status cli_parse(cli_run *run, const cli_command *command, int argc, char **argv, bool *help, fr_error *error);
+fr_status cli_parse(cli_run *run, const cli_command *command, int argc, char **argv, bool *help,
+                    fr_error *error);
 
 /* help.c */
 void cli_help_overview(FILE *out);

@@ -17,7 +17,8 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static const cli_option options[] = {
-    {"recipe", CLI_PATH, "FILE", NULL, "recipe to measure (default: the built-in defaults, the kit baseline)", false, false},
+    {"recipe", CLI_PATH, "FILE", NULL, "recipe to measure (default: the built-in defaults, the kit baseline)",
+     false, false},
     {"set", CLI_TEXT, "KEY=VALUE", NULL, "override a recipe key", true, false},
     {"vocab", CLI_INT, "N", "8192", "tokenizer entries", false, false},
     {"rows", CLI_INT, "N", "1", "rows per micro-batch and thread", false, false},
@@ -42,7 +43,10 @@ typedef struct bench_step {
     fr_step_scalars scalars;
     fr_error error;
     fr_status status;
-    struct { const char *name; double seconds[2]; } operators[MOST_OPERATORS]; /* of one thread, one micro-batch */
+    struct {
+        const char *name;
+        double seconds[2];
+    } operators[MOST_OPERATORS]; /* of one thread, one micro-batch */
     int operator_count;
 } bench_step;
 
@@ -64,8 +68,13 @@ static void add_time(void *context, const fr_node *node, fr_pass pass, int64_t n
 static fr_status run_plan(bench_step *b, int thread, bool timed)
 {
     fr_binding bindings[] = {{"tokens", b->inputs}, {"targets", b->targets}, {"loss_scale", &b->loss_scale}};
-    fr_run_args args = {.arena = b->arenas[thread], .parameters = b->parameters, .prepared = fr_prepared_table(b->prepared),
-                        .gradients = b->gradients[thread], .accumulate_gradients = true, .inputs = bindings, .input_count = 3};
+    fr_run_args args = {.arena = b->arenas[thread],
+                        .parameters = b->parameters,
+                        .prepared = fr_prepared_table(b->prepared),
+                        .gradients = b->gradients[thread],
+                        .accumulate_gradients = true,
+                        .inputs = bindings,
+                        .input_count = 3};
     if (timed) {
         args.timed = add_time;
         args.timed_context = b;
@@ -90,7 +99,8 @@ static void micro_batches(void *context)
 static void update(void *context)
 {
     bench_step *b = context;
-    fr_status status = fr_optimizer_step(b->optimizer, b->parameters, b->gradients[0], &b->scalars, &b->error);
+    fr_status status =
+        fr_optimizer_step(b->optimizer, b->parameters, b->gradients[0], &b->scalars, &b->error);
     fr_prepared_refresh(b->prepared, b->parameters, b->pool);
     if (status != FR_OK)
         b->status = status;
@@ -99,10 +109,13 @@ static void update(void *context)
 static fr_status allocate(bench_step *b, int64_t tokens, fr_error *error)
 {
     size_t flat = (size_t)fr_graph_flat_elements(b->graph) * sizeof(float);
-    bool whole = (b->parameters = fr_allocate(flat)) && (b->inputs = fr_allocate((size_t)tokens * 4)) && (b->targets = fr_allocate((size_t)tokens * 4)) &&
-                 (b->arenas = fr_allocate((size_t)b->threads * sizeof *b->arenas)) && (b->gradients = fr_allocate((size_t)b->threads * sizeof *b->gradients));
+    bool whole = (b->parameters = fr_allocate(flat)) && (b->inputs = fr_allocate((size_t)tokens * 4)) &&
+                 (b->targets = fr_allocate((size_t)tokens * 4)) &&
+                 (b->arenas = fr_allocate((size_t)b->threads * sizeof *b->arenas)) &&
+                 (b->gradients = fr_allocate((size_t)b->threads * sizeof *b->gradients));
     for (int i = 0; whole && i < b->threads; i++)
-        whole = (b->arenas[i] = fr_allocate(fr_plan_arena_bytes(b->plan))) && (b->gradients[i] = fr_allocate(flat));
+        whole = (b->arenas[i] = fr_allocate(fr_plan_arena_bytes(b->plan))) &&
+                (b->gradients[i] = fr_allocate(flat));
     return whole ? FR_OK : fr_error_memory(error, flat * (size_t)(b->threads + 1), "the measured step");
 }
 
@@ -119,8 +132,13 @@ static fr_status prepare(bench_step *b, cli_run *run, fr_error *error)
     FR_TRY(fr_model_build(b->graph, &b->recipe, vocab, error));
     FR_TRY(fr_cpu_kernels(&kernels, error));
     fr_numerics numerics = fr_recipe_numerics(&b->recipe);
-    fr_plan_options plan = {.extent = {rows, T}, .numerics = numerics, .residual_bf16 = strcmp(b->recipe.model.residual, "bf16") == 0, .train = true,
-                            .outputs = (const char *const[]){"nats"}, .output_count = 1, .kernels = kernels};
+    fr_plan_options plan = {.extent = {rows, T},
+                            .numerics = numerics,
+                            .residual_bf16 = strcmp(b->recipe.model.residual, "bf16") == 0,
+                            .train = true,
+                            .outputs = (const char *const[]){"nats"},
+                            .output_count = 1,
+                            .kernels = kernels};
     FR_TRY(fr_plan_create(&b->plan, b->graph, &plan, error));
     FR_TRY(fr_prepared_create(&b->prepared, b->graph, numerics, kernels, error));
     FR_TRY(fr_optimizer_create(&b->optimizer, b->graph, &b->recipe, b->pool, error));
@@ -161,11 +179,14 @@ static void report_operators(cli_run *run, bench_step *b)
     run_plan(b, 0, true);
     for (int i = 0; i < b->operator_count; i++)
         total += b->operators[i].seconds[0] + b->operators[i].seconds[1];
-    cli_print(run, "  %-14s %11s %11s %7s   (one micro-batch alone)\n", "operator", "forward ms", "backward ms", "share");
+    cli_print(run, "  %-14s %11s %11s %7s   (one micro-batch alone)\n", "operator", "forward ms",
+              "backward ms", "share");
     for (int i = 0; i < b->operator_count; i++) {
         double forward = b->operators[i].seconds[0], backward = b->operators[i].seconds[1];
-        cli_print(run, "  %-14s %11.2f %11.2f %6.1f%%\n", b->operators[i].name, 1e3 * forward, 1e3 * backward, 100 * (forward + backward) / total);
-        json_array_append_new(list, json_pack("{s:s,s:f,s:f}", "operator", b->operators[i].name, "forward_s", forward, "backward_s", backward));
+        cli_print(run, "  %-14s %11.2f %11.2f %6.1f%%\n", b->operators[i].name, 1e3 * forward, 1e3 * backward,
+                  100 * (forward + backward) / total);
+        json_array_append_new(list, json_pack("{s:s,s:f,s:f}", "operator", b->operators[i].name, "forward_s",
+                                              forward, "backward_s", backward));
     }
     cli_put(run, "operators", list);
 }
@@ -185,12 +206,20 @@ static fr_status measure(cli_run *run, bench_step *b, fr_error *error)
     if (again.flops > peak.flops)
         peak = again;
     fr_extent extent = fr_plan_extent(b->plan);
-    double tokens = (double)(extent.rows * extent.T) * b->threads, batch = (double)b->recipe.optim.batch_tokens;
+    double tokens = (double)(extent.rows * extent.T) * b->threads,
+           batch = (double)b->recipe.optim.batch_tokens;
     double step = batch / tokens * micro.median + optimizer.median;
-    double full = fr_plan_flops(b->plan, true) * b->threads / tokens * batch, causal = fr_plan_flops(b->plan, false) * b->threads / tokens * batch;
-    cli_print(run, "peak %.1f GFLOP/s on %d threads (register loop %.1f, library product %.1f)\n", peak.flops / 1e9, b->threads, peak.register_loop / 1e9, peak.library_product / 1e9);
-    cli_print(run, "micro-batch of %lld tokens per thread: median %.1f ms, best %.1f ms of %d; update %.1f ms\n", (long long)(extent.rows * extent.T), 1e3 * micro.median, 1e3 * micro.best, micro.count, 1e3 * optimizer.median);
-    cli_print(run, "step of %.0f tokens, composed: %.2f s, %.0f tokens/s, mfu_full %.1f %%, mfu_causal %.1f %%\n", batch, step, batch / step, 100 * full / step / peak.flops, 100 * causal / step / peak.flops);
+    double full = fr_plan_flops(b->plan, true) * b->threads / tokens * batch,
+           causal = fr_plan_flops(b->plan, false) * b->threads / tokens * batch;
+    cli_print(run, "peak %.1f GFLOP/s on %d threads (register loop %.1f, library product %.1f)\n",
+              peak.flops / 1e9, b->threads, peak.register_loop / 1e9, peak.library_product / 1e9);
+    cli_print(run,
+              "micro-batch of %lld tokens per thread: median %.1f ms, best %.1f ms of %d; update %.1f ms\n",
+              (long long)(extent.rows * extent.T), 1e3 * micro.median, 1e3 * micro.best, micro.count,
+              1e3 * optimizer.median);
+    cli_print(run,
+              "step of %.0f tokens, composed: %.2f s, %.0f tokens/s, mfu_full %.1f %%, mfu_causal %.1f %%\n",
+              batch, step, batch / step, 100 * full / step / peak.flops, 100 * causal / step / peak.flops);
     report_operators(run, b);
     bench_put(run, "micro_batch", micro);
     bench_put(run, "optimizer", optimizer);
@@ -212,7 +241,8 @@ static fr_status run_bench_step(cli_run *run, fr_error *error)
     bench_step *b = fr_arena_alloc(&run->arena, sizeof *b);
     if (!b)
         return fr_error_memory(error, sizeof *b, "the benchmark");
-    FR_TRY(cli_text(run, "recipe") ? fr_recipe_load(&b->recipe, cli_text(run, "recipe"), error) : fr_recipe_defaults(&b->recipe, error));
+    FR_TRY(cli_text(run, "recipe") ? fr_recipe_load(&b->recipe, cli_text(run, "recipe"), error)
+                                   : fr_recipe_defaults(&b->recipe, error));
     int count = cli_texts(run, "set", &sets);
     for (int i = 0; i < count; i++)
         FR_TRY(fr_recipe_set(&b->recipe, sets[i], error));
@@ -224,10 +254,18 @@ static fr_status run_bench_step(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_bench_step = {
-    .name = "bench step", .least = 0, .most = 0,
-    .summary = "a training step against this machine's peak, operator by operator", .options = options, .option_count = COUNT(options),
-    .details = "The micro-batch and the update are measured, the whole step is composed from them. mfu_full counts attention\n"
-               "over all T keys, as published figures do; mfu_causal counts only the work a causal model needs.",
-    .examples = "  frontier bench step --recipe recipes/baseline.toml\n  frontier bench step --set model.depth=4 --json",
-    .run = run_bench_step, .schema = "bench-step",
+    .name = "bench step",
+    .least = 0,
+    .most = 0,
+    .summary = "a training step against this machine's peak, operator by operator",
+    .options = options,
+    .option_count = COUNT(options),
+    .details =
+        "The micro-batch and the update are measured, the whole step is composed from them. mfu_full counts "
+        "attention\n"
+        "over all T keys, as published figures do; mfu_causal counts only the work a causal model needs.",
+    .examples = "  frontier bench step --recipe recipes/baseline.toml\n  frontier bench step --set "
+                "model.depth=4 --json",
+    .run = run_bench_step,
+    .schema = "bench-step",
 };

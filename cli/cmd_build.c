@@ -32,11 +32,19 @@ static fr_status run_build(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_build = {
-    .name = "build", .arguments = "FOLDER", .least = 1, .most = 1,
-    .summary = "compile a submission into one program", .options = build_options, .option_count = COUNT(build_options),
-    .details = "Links the folder's C files with this command. The folder defines one constant, frontier_submission;\n"
+    .name = "build",
+    .arguments = "FOLDER",
+    .least = 1,
+    .most = 1,
+    .summary = "compile a submission into one program",
+    .options = build_options,
+    .option_count = COUNT(build_options),
+    .details = "Links the folder's C files with this command. The folder defines one constant, "
+               "frontier_submission;\n"
                "baseline/ is the place to start from.",
-    .examples = "  frontier build baseline --out my-program", .run = run_build, .schema = "build",
+    .examples = "  frontier build baseline --out my-program",
+    .run = run_build,
+    .schema = "build",
 };
 
 /* ---- the answering side: started by frontier itself, not shown in help ------------------------------------- */
@@ -48,13 +56,20 @@ static const cli_option serve_options[] = {
 
 static fr_status run_serve(cli_run *run, fr_error *error)
 {
-    return fr_submission_serve(cli_linked_submission(), run->arguments[0], (int)cli_int(run, "descriptor", -1), (int)cli_int(run, "threads", 0), error);
+    return fr_submission_serve(cli_linked_submission(), run->arguments[0],
+                               (int)cli_int(run, "descriptor", -1), (int)cli_int(run, "threads", 0), error);
 }
 
 const cli_command cmd_serve_blocks = {
-    .name = "serve-blocks", .arguments = "RUN", .least = 1, .most = 1,
+    .name = "serve-blocks",
+    .arguments = "RUN",
+    .least = 1,
+    .most = 1,
     .summary = "answer for a run over the block protocol (started by frontier itself)",
-    .options = serve_options, .option_count = COUNT(serve_options), .run = run_serve, .hidden = true,
+    .options = serve_options,
+    .option_count = COUNT(serve_options),
+    .run = run_serve,
+    .hidden = true,
 };
 
 /* ---- training through a program ---------------------------------------------------------------------------- */
@@ -72,7 +87,7 @@ static char **program_arguments(cli_run *run, const char *program, const char *s
     if (!out)
         return NULL;
     out[n++] = (char *)(uintptr_t)program;
-    out[n++] = (char *)(uintptr_t)"train";
+    out[n++] = (char *)(uintptr_t) "train";
     for (int i = 0; i < run->value_count; i++) {
         const cli_option *option = run->values[i].option;
         if (!passed_on(option->name))
@@ -81,8 +96,8 @@ static char **program_arguments(cli_run *run, const char *program, const char *s
         if (option->type != CLI_FLAG)
             out[n++] = (char *)(uintptr_t)run->values[i].text;
     }
-    out[n++] = (char *)(uintptr_t)"--unscored";
-    out[n++] = (char *)(uintptr_t)"--program-sha256";
+    out[n++] = (char *)(uintptr_t) "--unscored";
+    out[n++] = (char *)(uintptr_t) "--program-sha256";
     out[n++] = (char *)(uintptr_t)sha256;
     return out;
 }
@@ -105,7 +120,8 @@ fr_status cli_train_program(cli_run *run, const char *source, const char *run_fo
     char sha256[65], *program = fr_arena_printf(&run->arena, "%s/program", run_folder);
     pid_t child;
     if (cli_linked_submission())
-        return fr_error_set(error, FR_BAD_USAGE, "--program", "call 'frontier' itself", "this is a submission's program already");
+        return fr_error_set(error, FR_BAD_USAGE, "--program", "call 'frontier' itself",
+                            "this is a submission's program already");
     FR_TRY(fr_folder_make(run_folder, error));
     FR_TRY(fr_submission_build(source, program, sha256, error));
     char **arguments = program_arguments(run, program, sha256);
@@ -118,14 +134,18 @@ fr_status cli_train_program(cli_run *run, const char *source, const char *run_fo
     int failed = posix_spawn(&child, program, &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (failed)
-        return fr_error_set(error, FR_ANSWER_NO, program, NULL, "the submission's program does not start: %s", strerror(failed));
+        return fr_error_set(error, FR_ANSWER_NO, program, NULL, "the submission's program does not start: %s",
+                            strerror(failed));
     int state = wait_passing_signals(child);
     if (WIFEXITED(state) && WEXITSTATUS(state) == FR_STOPPED)
         return FR_STOPPED;
     if (WIFEXITED(state) && WEXITSTATUS(state) == FR_OK)
         return FR_OK;
-    if (WIFEXITED(state)) /* it said why on stderr; its own mistakes keep their kind, ours of usage and data too */
-        return fr_error_set(error, WEXITSTATUS(state) <= FR_STOPPED ? (fr_status)WEXITSTATUS(state) : FR_ANSWER_NO, program,
-                            "its messages are above", "the submission's program ended with exit code %d", WEXITSTATUS(state));
-    return fr_error_set(error, FR_ANSWER_NO, program, "run it in a debugger: it was built with -g", "the submission's program was ended by signal %d", WTERMSIG(state));
+    if (WIFEXITED(
+            state)) /* it said why on stderr; its own mistakes keep their kind, ours of usage and data too */
+        return fr_error_set(
+            error, WEXITSTATUS(state) <= FR_STOPPED ? (fr_status)WEXITSTATUS(state) : FR_ANSWER_NO, program,
+            "its messages are above", "the submission's program ended with exit code %d", WEXITSTATUS(state));
+    return fr_error_set(error, FR_ANSWER_NO, program, "run it in a debugger: it was built with -g",
+                        "the submission's program was ended by signal %d", WTERMSIG(state));
 }

@@ -16,10 +16,13 @@ static const cli_option import_options[] = {
     {"out", CLI_PATH, "FOLDER", NULL, "the data folder to make", false, true},
     {"vocab", CLI_INT, "N", NULL, "tokenizer entries, specials included (default 8192)", false, false},
     {"tokenizer", CLI_PATH, "FILE", NULL, "use this tokenizer.json instead of training one", false, false},
-    {"valid-fraction", CLI_REAL, "F", NULL, "share of documents for validation (default 0.05, at most 10 MB of text)", false, false},
+    {"valid-fraction", CLI_REAL, "F", NULL,
+     "share of documents for validation (default 0.05, at most 10 MB of text)", false, false},
     {"valid", CLI_PATH, "PATH", NULL, "validation text; its copies leave the training text", true, false},
-    {"split", CLI_CHOICE, "auto|file|blank-lines|lines|bytes", "auto", "what a document of a .txt file is", false, false},
-    {"split-bytes", CLI_SIZE, "SIZE", NULL, "piece size for bytes (default 16KiB); least block size for blank-lines (default 0)", false, false},
+    {"split", CLI_CHOICE, "auto|file|blank-lines|lines|bytes", "auto", "what a document of a .txt file is",
+     false, false},
+    {"split-bytes", CLI_SIZE, "SIZE", NULL,
+     "piece size for bytes (default 16KiB); least block size for blank-lines (default 0)", false, false},
     {"text-field", CLI_TEXT, "KEY", "text", "the .jsonl key that holds the text", false, false},
     {"licence", CLI_TEXT, "TEXT", NULL, "recorded in corpus.json", false, false},
     {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
@@ -29,7 +32,8 @@ static const cli_option import_options[] = {
 static fr_split_kind split_kind(const char *text)
 {
     static const char *const names[] = {"auto", "file", "blank-lines", "lines", "bytes"};
-    static const fr_split_kind kinds[] = {FR_SPLIT_AUTO, FR_SPLIT_FILE, FR_SPLIT_BLANK_LINES, FR_SPLIT_LINES, FR_SPLIT_BYTES};
+    static const fr_split_kind kinds[] = {FR_SPLIT_AUTO, FR_SPLIT_FILE, FR_SPLIT_BLANK_LINES, FR_SPLIT_LINES,
+                                          FR_SPLIT_BYTES};
     for (int i = 0; i < COUNT(names); i++)
         if (strcmp(text, names[i]) == 0)
             return kinds[i];
@@ -49,7 +53,8 @@ static void print_notes(const cli_run *run, const fr_import_summary *summary)
                 shown++;
             }
         if (summary->counts[kind] > shown)
-            cli_print(run, "      and %lld more; --json lists 20\n", (long long)summary->counts[kind] - shown);
+            cli_print(run, "      and %lld more; --json lists 20\n",
+                      (long long)summary->counts[kind] - shown);
     }
 }
 
@@ -59,22 +64,26 @@ static void put_import(cli_run *run, const fr_import_summary *summary)
     for (int kind = 0; kind < FR_IMPORT_KINDS; kind++)
         json_object_set_new(counts, fr_import_kind_name(kind), json_integer(summary->counts[kind]));
     for (int i = 0; i < summary->note_count; i++)
-        json_array_append_new(notes, json_pack("{s:s,s:s%}", "kind", fr_import_kind_name(summary->notes[i].kind), "where",
-                                               summary->notes[i].where, strlen(summary->notes[i].where)));
+        json_array_append_new(notes,
+                              json_pack("{s:s,s:s%}", "kind", fr_import_kind_name(summary->notes[i].kind),
+                                        "where", summary->notes[i].where, strlen(summary->notes[i].where)));
     cli_put(run, "documents", json_integer(summary->documents));
     cli_put(run, "bytes", json_integer(summary->bytes));
     cli_put(run, "tokens", json_integer(summary->tokens));
     cli_put(run, "dropped", json_integer(summary->dropped));
-    cli_put(run, "train", json_pack("{s:I,s:I,s:I}", "documents", (json_int_t)summary->train_documents, "bytes",
-                                    (json_int_t)summary->train_bytes, "tokens", (json_int_t)summary->train_tokens));
-    cli_put(run, "valid", json_pack("{s:I,s:I,s:I}", "documents", (json_int_t)summary->valid_documents, "bytes",
-                                    (json_int_t)summary->valid_bytes, "tokens", (json_int_t)summary->valid_tokens));
+    cli_put(run, "train",
+            json_pack("{s:I,s:I,s:I}", "documents", (json_int_t)summary->train_documents, "bytes",
+                      (json_int_t)summary->train_bytes, "tokens", (json_int_t)summary->train_tokens));
+    cli_put(run, "valid",
+            json_pack("{s:I,s:I,s:I}", "documents", (json_int_t)summary->valid_documents, "bytes",
+                      (json_int_t)summary->valid_bytes, "tokens", (json_int_t)summary->valid_tokens));
     cli_put(run, "counts", counts);
     cli_put(run, "notes", notes);
     cli_put(run, "seconds", json_real(summary->seconds));
 }
 
-static void print_split(const cli_run *run, const char *name, int64_t documents, int64_t bytes, int64_t tokens)
+static void print_split(const cli_run *run, const char *name, int64_t documents, int64_t bytes,
+                        int64_t tokens)
 {
     char a[32], b[32], c[32];
     cli_print(run, "  %-11s %12s documents %10s %14s tokens\n", name, fr_format_count(a, sizeof a, documents),
@@ -89,23 +98,33 @@ static fr_status run_import(cli_run *run, fr_error *error)
     if (!summary)
         return fr_error_memory(error, sizeof *summary, "the import summary");
     fr_import_options options = {
-        .out_folder = cli_text(run, "out"), .paths = run->arguments, .path_count = run->argument_count,
-        .vocab = (int32_t)cli_int(run, "vocab", 0), .tokenizer_path = cli_text(run, "tokenizer"),
-        .valid_fraction = cli_real(run, "valid-fraction", 0), .split = split_kind(cli_text(run, "split")),
-        .split_bytes = cli_bytes(run, "split-bytes", strcmp(cli_text(run, "split"), "bytes") == 0 ? 16384 : 0), .text_field = cli_text(run, "text-field"),
-        .licence = cli_text(run, "licence"), .overwrite = cli_flag(run, "force"), .progress = &run->progress,
+        .out_folder = cli_text(run, "out"),
+        .paths = run->arguments,
+        .path_count = run->argument_count,
+        .vocab = (int32_t)cli_int(run, "vocab", 0),
+        .tokenizer_path = cli_text(run, "tokenizer"),
+        .valid_fraction = cli_real(run, "valid-fraction", 0),
+        .split = split_kind(cli_text(run, "split")),
+        .split_bytes =
+            cli_bytes(run, "split-bytes", strcmp(cli_text(run, "split"), "bytes") == 0 ? 16384 : 0),
+        .text_field = cli_text(run, "text-field"),
+        .licence = cli_text(run, "licence"),
+        .overwrite = cli_flag(run, "force"),
+        .progress = &run->progress,
     };
     options.valid_path_count = cli_texts(run, "valid", &valid);
     options.valid_paths = valid;
     if (options.valid_fraction < 0 || options.valid_fraction >= 1)
-        return fr_error_set(error, FR_BAD_USAGE, "--valid-fraction", "0.05 is a good choice", "not between 0 and 1");
+        return fr_error_set(error, FR_BAD_USAGE, "--valid-fraction", "0.05 is a good choice",
+                            "not between 0 and 1");
     FR_TRY(fr_pool_create(&pool, (int)cli_int(run, "threads", 0), error));
     options.pool = pool;
     fr_status status = fr_import(&options, summary, error);
     fr_pool_free(pool);
     FR_TRY(status);
     char seconds[40];
-    cli_print(run, "%s: imported in %s\n", options.out_folder, fr_format_duration(seconds, sizeof seconds, summary->seconds));
+    cli_print(run, "%s: imported in %s\n", options.out_folder,
+              fr_format_duration(seconds, sizeof seconds, summary->seconds));
     print_split(run, "training", summary->train_documents, summary->train_bytes, summary->train_tokens);
     print_split(run, "validation", summary->valid_documents, summary->valid_bytes, summary->valid_tokens);
     print_notes(run, summary);
@@ -115,16 +134,25 @@ static fr_status run_import(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_data_import = {
-    .name = "data import", .arguments = "PATH...", .least = 1, .most = -1,
+    .name = "data import",
+    .arguments = "PATH...",
+    .least = 1,
+    .most = -1,
     .summary = "turn text files into a data folder: tokenizer and token shards",
-    .options = import_options, .option_count = COUNT(import_options),
-    .details = "Takes .txt and .jsonl files, either compressed with gzip or zstd, and folders of them. Documents equal\n"
-               "after case and space folding are dropped within and across the split; whatever was not taken as it\n"
-               "stood is counted and named. Text is kept byte for byte, invalid UTF-8 too; only a byte-order mark is removed.\n"
-               "--split auto: 20 or more .txt files are a document each; fewer are cut at blank lines into blocks of 4 kB.",
+    .options = import_options,
+    .option_count = COUNT(import_options),
+    .details =
+        "Takes .txt and .jsonl files, either compressed with gzip or zstd, and folders of them. Documents "
+        "equal\n"
+        "after case and space folding are dropped within and across the split; whatever was not taken as it\n"
+        "stood is counted and named. Text is kept byte for byte, invalid UTF-8 too; only a byte-order mark "
+        "is removed.\n"
+        "--split auto: 20 or more .txt files are a document each; fewer are cut at blank lines into blocks "
+        "of 4 kB.",
     .examples = "  frontier data import --out data/mine notes.txt\n"
                 "  frontier data import --out data/web --vocab 8192 crawl/ --valid held-out.jsonl.zst",
-    .run = run_import, .schema = "data-import",
+    .run = run_import,
+    .schema = "data-import",
 };
 
 /* ---- info ------------------------------------------------------------------------------------------ */
@@ -138,8 +166,10 @@ static fr_status run_info(cli_run *run, fr_error *error)
     fr_corpus *corpus;
     FR_TRY(fr_corpus_open(&corpus, run->arguments[0], cli_flag(run, "verify"), error));
     cli_print(run, "%s\n", run->arguments[0]);
-    print_split(run, "training", fr_corpus_documents(corpus, FR_TRAIN), fr_corpus_bytes(corpus, FR_TRAIN), fr_corpus_tokens(corpus, FR_TRAIN));
-    print_split(run, "validation", fr_corpus_documents(corpus, FR_VALID), fr_corpus_bytes(corpus, FR_VALID), fr_corpus_tokens(corpus, FR_VALID));
+    print_split(run, "training", fr_corpus_documents(corpus, FR_TRAIN), fr_corpus_bytes(corpus, FR_TRAIN),
+                fr_corpus_tokens(corpus, FR_TRAIN));
+    print_split(run, "validation", fr_corpus_documents(corpus, FR_VALID), fr_corpus_bytes(corpus, FR_VALID),
+                fr_corpus_tokens(corpus, FR_VALID));
     int32_t vocab = fr_tokenizer_vocab(fr_corpus_tokenizer(corpus));
     cli_print(run, "  tokenizer   %d entries\n  hash        %s\n", vocab, fr_corpus_hash(corpus));
     double floor = fr_corpus_floor_bpb(corpus);
@@ -157,9 +187,16 @@ static fr_status run_info(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_data_info = {
-    .name = "data info", .arguments = "FOLDER", .least = 1, .most = 1,
-    .summary = "what a data folder holds", .options = info_options, .option_count = COUNT(info_options),
-    .examples = "  frontier data info data/mine --verify", .run = run_info, .schema = "data-info",
+    .name = "data info",
+    .arguments = "FOLDER",
+    .least = 1,
+    .most = 1,
+    .summary = "what a data folder holds",
+    .options = info_options,
+    .option_count = COUNT(info_options),
+    .examples = "  frontier data info data/mine --verify",
+    .run = run_info,
+    .schema = "data-info",
 };
 
 /* ---- world ----------------------------------------------------------------------------------------- */
@@ -171,7 +208,8 @@ static const cli_option world_options[] = {
     {"bytes", CLI_SIZE, "SIZE", "20MB", "training text, about", false, false},
     {"vocab", CLI_INT, "N", "2048", "tokenizer entries, specials included", false, false},
     {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
-    {"explain", CLI_PATH, "FILE", NULL, "recover the choices of one document of this world instead", false, false},
+    {"explain", CLI_PATH, "FILE", NULL, "recover the choices of one document of this world instead", false,
+     false},
     {"force", CLI_FLAG, NULL, NULL, "replace an existing data folder", false, false},
 };
 
@@ -186,7 +224,8 @@ static fr_status explain(cli_run *run, const char *path, fr_error *error)
     fr_status status = fr_world_explain((uint64_t)cli_int(run, "seed", 1), text, bytes, &out, &bits, error);
     if (status == FR_OK) {
         cli_print(run, "%s", out.data ? out.data : "");
-        cli_print(run, "%.3f bits in %zu bytes: %.4f bits per byte\n", bits, bytes, bytes ? bits / (double)bytes : 0);
+        cli_print(run, "%.3f bits in %zu bytes: %.4f bits per byte\n", bits, bytes,
+                  bytes ? bits / (double)bytes : 0);
         cli_put(run, "bits", json_real(bits));
         cli_put(run, "bytes", json_integer((json_int_t)bytes));
         cli_put(run, "account", json_string(out.data ? out.data : ""));
@@ -202,21 +241,29 @@ static fr_status run_world(cli_run *run, fr_error *error)
     if (cli_text(run, "explain"))
         return explain(run, cli_text(run, "explain"), error);
     if (!cli_text(run, "out"))
-        return fr_error_set(error, FR_BAD_USAGE, NULL, "frontier data world --out data/world", "'frontier data world' needs --out FOLDER");
+        return fr_error_set(error, FR_BAD_USAGE, NULL, "frontier data world --out data/world",
+                            "'frontier data world' needs --out FOLDER");
     FR_TRY(fr_pool_create(&pool, (int)cli_int(run, "threads", 0), error));
     fr_world_options options = {
-        .out_folder = cli_text(run, "out"), .seed = (uint64_t)cli_int(run, "seed", 1),
-        .docs_seed = (uint64_t)cli_int(run, "docs-seed", 1), .bytes = cli_bytes(run, "bytes", 0),
-        .vocab = (int32_t)cli_int(run, "vocab", 2048), .overwrite = cli_flag(run, "force"), .pool = pool, .progress = &run->progress,
+        .out_folder = cli_text(run, "out"),
+        .seed = (uint64_t)cli_int(run, "seed", 1),
+        .docs_seed = (uint64_t)cli_int(run, "docs-seed", 1),
+        .bytes = cli_bytes(run, "bytes", 0),
+        .vocab = (int32_t)cli_int(run, "vocab", 2048),
+        .overwrite = cli_flag(run, "force"),
+        .pool = pool,
+        .progress = &run->progress,
     };
     fr_status status = fr_world_generate(&options, &summary, error);
     fr_pool_free(pool);
     FR_TRY(status);
     char bytes[32], documents[32];
     cli_print(run, "%s: %s documents, %s, %lld word types, %lld patterns\n", options.out_folder,
-              fr_format_count(documents, sizeof documents, summary.documents), fr_format_bytes(bytes, sizeof bytes, (double)summary.bytes),
-              (long long)summary.word_types, (long long)summary.patterns);
-    cli_print(run, "floor: %.4f bits per byte; no model can do better on its validation text\n", summary.floor_bpb);
+              fr_format_count(documents, sizeof documents, summary.documents),
+              fr_format_bytes(bytes, sizeof bytes, (double)summary.bytes), (long long)summary.word_types,
+              (long long)summary.patterns);
+    cli_print(run, "floor: %.4f bits per byte; no model can do better on its validation text\n",
+              summary.floor_bpb);
     cli_put(run, "floor_bpb", json_real(summary.floor_bpb));
     cli_put(run, "documents", json_integer(summary.documents));
     cli_put(run, "bytes", json_integer(summary.bytes));
@@ -227,11 +274,18 @@ static fr_status run_world(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_data_world = {
-    .name = "data world", .arguments = NULL, .least = 0, .most = 0,
+    .name = "data world",
+    .arguments = NULL,
+    .least = 0,
+    .most = 0,
     .summary = "generate the built-in corpus, whose best possible score is known",
-    .options = world_options, .option_count = COUNT(world_options),
-    .details = "Short English documents about one made-up world. World seed and document seed are separate: another\n"
+    .options = world_options,
+    .option_count = COUNT(world_options),
+    .details = "Short English documents about one made-up world. World seed and document seed are separate: "
+               "another\n"
                "--docs-seed gives new documents about the same world. Byte-identical on every machine.",
-    .examples = "  frontier data world --out data/world --bytes 20MB\n  frontier data world --explain letter.txt --seed 1",
-    .run = run_world, .schema = "data-world",
+    .examples = "  frontier data world --out data/world --bytes 20MB\n  frontier data world --explain "
+                "letter.txt --seed 1",
+    .run = run_world,
+    .schema = "data-world",
 };

@@ -87,7 +87,7 @@ static const struct {
     void (*run)(finding *);
 } checks[] = {
     {"processor", check_processor}, {"bf16", check_bf16}, {"threads", check_threads},
-    {"memory", check_memory}, {"disk", check_disk}, {"huge-pages", check_huge_pages},
+    {"memory", check_memory},       {"disk", check_disk}, {"huge-pages", check_huge_pages},
 };
 
 static fr_status run_doctor(cli_run *run, fr_error *error)
@@ -102,17 +102,23 @@ static fr_status run_doctor(cli_run *run, fr_error *error)
         cli_print(run, "%-4s %-11s %s\n", f.good ? "ok" : "off", checks[i].name, f.state);
         if (!f.good)
             cli_print(run, "                 costs: %s\n                 to turn on: %s\n", f.cost, f.cure);
-        json_array_append_new(list, json_pack("{s:s,s:b,s:s,s:s,s:s}", "name", checks[i].name, "good", f.good, "state", f.state,
-                                              "cost", f.good ? "" : f.cost, "cure", f.good ? "" : f.cure));
+        json_array_append_new(list, json_pack("{s:s,s:b,s:s,s:s,s:s}", "name", checks[i].name, "good", f.good,
+                                              "state", f.state, "cost", f.good ? "" : f.cost, "cure",
+                                              f.good ? "" : f.cure));
     }
-    cli_print(run, "%s\n", off ? "Frontier works here; the lines marked off cost speed or room." : "Everything is on.");
+    cli_print(run, "%s\n",
+              off ? "Frontier works here; the lines marked off cost speed or room." : "Everything is on.");
     cli_put(run, "checks", list);
     cli_put(run, "off", json_integer(off));
     return FR_OK;
 }
 
 const cli_command cmd_doctor = {
-    .name = "doctor", .least = 0, .most = 0,
+    .name = "doctor",
+    .least = 0,
+    .most = 0,
     .summary = "what is off on this machine, what that costs, how to turn it on",
-    .examples = "  frontier doctor", .run = run_doctor, .schema = "doctor",
+    .examples = "  frontier doctor",
+    .run = run_doctor,
+    .schema = "doctor",
 };

@@ -13,7 +13,8 @@ static const cli_option options[] = {
     {"set", CLI_TEXT, "NAME", "valid", "evaluation set of that folder", false, false},
     {"context", CLI_INT, "T", "0", "row length; 0 = the recipe's", false, false},
     {"documents", CLI_PATH, "FILE", NULL, "write nats and bytes per document, as JSON lines", false, false},
-    {"max-tokens", CLI_SIZE, "N", "0", "stop after that many tokens; the set's name then says so", false, false},
+    {"max-tokens", CLI_SIZE, "N", "0", "stop after that many tokens; the set's name then says so", false,
+     false},
     {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
     {"numerics", CLI_CHOICE, "fp32|bf16", NULL, "override the recipe's numerics", false, false},
 };
@@ -40,13 +41,17 @@ static fr_status score(cli_run *run, cli_scored *scored, const char *folder, fr_
     fr_corpus *corpus;
     fr_bpb_result result;
     FR_TRY(fr_corpus_open(&corpus, folder, false, error));
-    fr_bpb_options bpb = {.set = cli_text(run, "set"), .context = cli_int(run, "context", 0), .max_tokens = cli_bytes(run, "max-tokens", 0),
-                          .documents_path = cli_text(run, "documents"), .progress = &run->progress};
+    fr_bpb_options bpb = {.set = cli_text(run, "set"),
+                          .context = cli_int(run, "context", 0),
+                          .max_tokens = cli_bytes(run, "max-tokens", 0),
+                          .documents_path = cli_text(run, "documents"),
+                          .progress = &run->progress};
     fr_status status = cli_scored_bpb(scored, corpus, &bpb, &result, error);
     if (status == FR_OK) {
         char bytes[40], seconds[40];
-        cli_print(run, "val_bpb %.6f  (set %s, %s, %lld documents, context %lld, %s)\n", result.val_bpb, result.eval_set,
-                  fr_format_bytes(bytes, sizeof bytes, (double)result.bytes), (long long)result.documents, (long long)result.context,
+        cli_print(run, "val_bpb %.6f  (set %s, %s, %lld documents, context %lld, %s)\n", result.val_bpb,
+                  result.eval_set, fr_format_bytes(bytes, sizeof bytes, (double)result.bytes),
+                  (long long)result.documents, (long long)result.context,
                   fr_format_duration(seconds, sizeof seconds, result.seconds));
         put_result(run, &result);
     }
@@ -62,8 +67,11 @@ static fr_status run_bpb(cli_run *run, fr_error *error)
     FR_TRY(cli_run_record(run->arguments[0], &record, error));
     if (!folder)
         folder = cli_string(record, "data");
-    fr_status status = *folder ? cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0), cli_text(run, "numerics"), error)
-                               : fr_error_set(error, FR_BAD_USAGE, NULL, "frontier eval bpb RUN --data FOLDER", "the run does not say what it was trained on");
+    fr_status status = *folder
+                           ? cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0),
+                                             cli_text(run, "numerics"), error)
+                           : fr_error_set(error, FR_BAD_USAGE, NULL, "frontier eval bpb RUN --data FOLDER",
+                                          "the run does not say what it was trained on");
     if (status == FR_OK) {
         status = score(run, &scored, folder, error);
         cli_scored_release(&scored);
@@ -73,10 +81,18 @@ static fr_status run_bpb(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_eval_bpb = {
-    .name = "eval bpb", .arguments = "RUN", .least = 1, .most = 1,
-    .summary = "bits per byte of a run on an evaluation set", .options = options, .option_count = COUNT(options),
-    .details = "Whole documents, joined by BOS, cut into rows; every document byte is scored exactly once. The result is\n"
+    .name = "eval bpb",
+    .arguments = "RUN",
+    .least = 1,
+    .most = 1,
+    .summary = "bits per byte of a run on an evaluation set",
+    .options = options,
+    .option_count = COUNT(options),
+    .details = "Whole documents, joined by BOS, cut into rows; every document byte is scored exactly once. "
+               "The result is\n"
                "the same to the last bit for any number of threads.",
-    .examples = "  frontier eval bpb runs/first\n  frontier eval bpb runs/first --data data/other --documents per-document.jsonl",
-    .run = run_bpb, .schema = "eval-bpb",
+    .examples = "  frontier eval bpb runs/first\n  frontier eval bpb runs/first --data data/other "
+                "--documents per-document.jsonl",
+    .run = run_bpb,
+    .schema = "eval-bpb",
 };

@@ -19,7 +19,8 @@ static fr_status run_help(cli_run *run, fr_error *error)
         int words = 0;
         const cli_command *command = cli_find(run->argument_count, (char **)run->arguments, &words);
         if (!command)
-            return fr_error_set(error, FR_BAD_USAGE, run->arguments[0], "see 'frontier help'", "unknown command");
+            return fr_error_set(error, FR_BAD_USAGE, run->arguments[0], "see 'frontier help'",
+                                "unknown command");
         cli_help_command(stdout, command);
     } else if (run->json) {
         json_t *all = cli_help_json();
@@ -32,9 +33,15 @@ static fr_status run_help(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_help = {
-    .name = "help", .arguments = "[COMMAND]", .least = 0, .most = 2,
+    .name = "help",
+    .arguments = "[COMMAND]",
+    .least = 0,
+    .most = 2,
     .summary = "explain a command, or list all of them",
-    .options = options, .option_count = sizeof options / sizeof *options,
-    .examples = "  frontier help train\n  frontier help --json\n  frontier help --completion bash > frontier.bash",
-    .run = run_help, .schema = "help",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .examples =
+        "  frontier help train\n  frontier help --json\n  frontier help --completion bash > frontier.bash",
+    .run = run_help,
+    .schema = "help",
 };

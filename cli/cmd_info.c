@@ -17,11 +17,15 @@ static const cli_option options[] = {
 static void print_size(cli_run *run, const fr_recipe *recipe, const fr_model_size *size, int64_t vocab)
 {
     char a[40], b[40];
-    cli_print(run, "  model       depth %lld, width %lld, %lld heads, context %lld, vocabulary %lld\n", (long long)recipe->model.depth,
-              (long long)fr_recipe_width(recipe), (long long)fr_recipe_heads(recipe), (long long)recipe->model.context, (long long)vocab);
-    cli_print(run, "  parameters  %s (%s in matrix products)\n", fr_format_count(a, sizeof a, size->params), fr_format_count(b, sizeof b, size->matmul_params));
-    cli_print(run, "  FLOPs       %.4g per token, forward and backward, full attention; %.4g causal\n", size->flops_per_token, size->flops_per_token_causal);
-    cli_print(run, "  memory      %s of weights, gradients and optimizer state, plus activations\n", fr_format_bytes(a, sizeof a, 16.0 * (double)size->params));
+    cli_print(run, "  model       depth %lld, width %lld, %lld heads, context %lld, vocabulary %lld\n",
+              (long long)recipe->model.depth, (long long)fr_recipe_width(recipe),
+              (long long)fr_recipe_heads(recipe), (long long)recipe->model.context, (long long)vocab);
+    cli_print(run, "  parameters  %s (%s in matrix products)\n", fr_format_count(a, sizeof a, size->params),
+              fr_format_count(b, sizeof b, size->matmul_params));
+    cli_print(run, "  FLOPs       %.4g per token, forward and backward, full attention; %.4g causal\n",
+              size->flops_per_token, size->flops_per_token_causal);
+    cli_print(run, "  memory      %s of weights, gradients and optimizer state, plus activations\n",
+              fr_format_bytes(a, sizeof a, 16.0 * (double)size->params));
     cli_put(run, "params", json_integer(size->params));
     cli_put(run, "matmul_params", json_integer(size->matmul_params));
     cli_put(run, "value_params", json_integer(size->value_params));
@@ -59,10 +63,13 @@ static fr_status info_recipe(cli_run *run, const char *path, int64_t vocab, fr_e
 static void print_run(cli_run *run, const json_t *record)
 {
     char time[40];
-    cli_print(run, "  status      %s after %.0f steps, %s charged (%s clock)\n", cli_string(record, "status"), cli_number(record, "steps"),
-              fr_format_duration(time, sizeof time, cli_number(record, "charged_s")), cli_string(json_object_get(record, "clock"), "source"));
+    cli_print(run, "  status      %s after %.0f steps, %s charged (%s clock)\n", cli_string(record, "status"),
+              cli_number(record, "steps"),
+              fr_format_duration(time, sizeof time, cli_number(record, "charged_s")),
+              cli_string(json_object_get(record, "clock"), "source"));
     if (isfinite(cli_number(record, "val_bpb")))
-        cli_print(run, "  val_bpb     %.6f on %s\n", cli_number(record, "val_bpb"), cli_string(record, "eval_set"));
+        cli_print(run, "  val_bpb     %.6f on %s\n", cli_number(record, "val_bpb"),
+                  cli_string(record, "eval_set"));
     cli_print(run, "  speed       %.0f tokens/s", cli_number(record, "tokens_per_s"));
     if (isfinite(cli_number(record, "mfu")))
         cli_print(run, ", %.1f %% of peak", 100 * cli_number(record, "mfu"));
@@ -75,7 +82,8 @@ static fr_status info_run(cli_run *run, const char *folder, fr_error *error)
     char path[1200];
     fr_tokenizer *tokenizer;
     FR_TRY(cli_run_record(folder, &record, error));
-    fr_status status = fr_tokenizer_load(&tokenizer, fr_path_join(path, sizeof path, folder, "tokenizer.json"), error);
+    fr_status status =
+        fr_tokenizer_load(&tokenizer, fr_path_join(path, sizeof path, folder, "tokenizer.json"), error);
     if (status == FR_OK) {
         int64_t vocab = fr_tokenizer_vocab(tokenizer);
         fr_tokenizer_free(tokenizer);
@@ -95,8 +103,15 @@ static fr_status run_info(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_info = {
-    .name = "info", .arguments = "RUN|RECIPE", .least = 1, .most = 1,
-    .summary = "parameters, FLOPs and memory of a recipe; the outcome of a run", .options = options, .option_count = COUNT(options),
-    .examples = "  frontier info recipes/baseline.toml\n  frontier info recipes/baseline.toml --set model.depth=6 --json\n  frontier info runs/first",
-    .run = run_info, .schema = "info",
+    .name = "info",
+    .arguments = "RUN|RECIPE",
+    .least = 1,
+    .most = 1,
+    .summary = "parameters, FLOPs and memory of a recipe; the outcome of a run",
+    .options = options,
+    .option_count = COUNT(options),
+    .examples = "  frontier info recipes/baseline.toml\n  frontier info recipes/baseline.toml --set "
+                "model.depth=6 --json\n  frontier info runs/first",
+    .run = run_info,
+    .schema = "info",
 };

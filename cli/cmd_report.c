@@ -14,7 +14,8 @@ static const cli_option options[] = {
     {"prompt", CLI_TEXT, "TEXT", "The", "what the sample continues", false, false},
 };
 
-static const char *number_text(fr_arena *arena, const json_t *record, const char *key, int digits, double scale, const char *unit)
+static const char *number_text(fr_arena *arena, const json_t *record, const char *key, int digits,
+                               double scale, const char *unit)
 {
     double value = cli_number(record, key);
     if (!isfinite(value))
@@ -39,7 +40,8 @@ static void add_cards(fr_arena *arena, fr_buffer *page, const json_t *record)
     if (isfinite(cli_number(record, "peak_rss_bytes")))
         fr_format_bytes(rss, sizeof rss, cli_number(record, "peak_rss_bytes"));
     const fr_card cards[] = {
-        {"validation bits per byte", number_text(arena, record, "val_bpb", 4, 1, ""), cli_string(record, "eval_set")},
+        {"validation bits per byte", number_text(arena, record, "val_bpb", 4, 1, ""),
+         cli_string(record, "eval_set")},
         {"last training loss", number_text(arena, record, "loss_last", 4, 1, ""), "nats per token"},
         {"charged time", charged, cli_string(json_object_get(record, "clock"), "source")},
         {"steps", count_text(arena, record, "steps"), NULL},
@@ -60,16 +62,40 @@ static void add_plots(fr_buffer *page, const json_t *record, const cli_run_log *
     double final_time = cli_number(record, "charged_s");
     const char *x_label = "charged seconds";
     fr_series loss = {"loss", log->charged_s, log->loss, log->count, false};
-    fr_plot_svg(page, &(fr_plot){.title = "Training loss", .y_label = "nats per token", .x_label = x_label, .series = &loss, .series_count = 1});
-    fr_series bpb[2] = {{"during training", log->charged_s, log->val_bpb, log->count, true}, {"final", &final_time, &final_bpb, 1, true}};
-    fr_plot_svg(page, &(fr_plot){.title = "Validation", .y_label = "bits per byte", .x_label = x_label, .series = bpb, .series_count = 2,
-                                 .y_line = floor, .y_line_name = isfinite(floor) ? "floor" : NULL});
+    fr_plot_svg(page, &(fr_plot){.title = "Training loss",
+                                 .y_label = "nats per token",
+                                 .x_label = x_label,
+                                 .series = &loss,
+                                 .series_count = 1});
+    fr_series bpb[2] = {{"during training", log->charged_s, log->val_bpb, log->count, true},
+                        {"final", &final_time, &final_bpb, 1, true}};
+    fr_plot_svg(page, &(fr_plot){.title = "Validation",
+                                 .y_label = "bits per byte",
+                                 .x_label = x_label,
+                                 .series = bpb,
+                                 .series_count = 2,
+                                 .y_line = floor,
+                                 .y_line_name = isfinite(floor) ? "floor" : NULL});
     fr_series lr = {"lr", log->charged_s, log->lr, log->count, false};
-    fr_plot_svg(page, &(fr_plot){.title = "Learning rate", .y_label = "of the matrices", .x_label = x_label, .series = &lr, .series_count = 1, .from_zero = true});
+    fr_plot_svg(page, &(fr_plot){.title = "Learning rate",
+                                 .y_label = "of the matrices",
+                                 .x_label = x_label,
+                                 .series = &lr,
+                                 .series_count = 1,
+                                 .from_zero = true});
     fr_series speed = {"speed", log->charged_s, log->tokens_per_s, log->count, false};
-    fr_plot_svg(page, &(fr_plot){.title = "Speed", .y_label = "tokens per second", .x_label = x_label, .series = &speed, .series_count = 1, .from_zero = true});
+    fr_plot_svg(page, &(fr_plot){.title = "Speed",
+                                 .y_label = "tokens per second",
+                                 .x_label = x_label,
+                                 .series = &speed,
+                                 .series_count = 1,
+                                 .from_zero = true});
     fr_series norm = {"norm", log->charged_s, log->grad_norm, log->count, false};
-    fr_plot_svg(page, &(fr_plot){.title = "Gradient norm", .x_label = x_label, .series = &norm, .series_count = 1, .from_zero = true});
+    fr_plot_svg(page, &(fr_plot){.title = "Gradient norm",
+                                 .x_label = x_label,
+                                 .series = &norm,
+                                 .series_count = 1,
+                                 .from_zero = true});
 }
 
 static void add_time(fr_buffer *page, const json_t *record)
@@ -79,9 +105,8 @@ static void add_time(fr_buffer *page, const json_t *record)
     const char *key;
     json_t *value;
     int count = 0;
-    json_object_foreach((json_t *)time, key, value)
-        if (count < 64 && json_is_number(value))
-            parts[count++] = (fr_part){key, json_number_value(value)};
+    json_object_foreach((json_t *)time, key, value) if (count < 64 && json_is_number(value)) parts[count++] =
+        (fr_part){key, json_number_value(value)};
     for (int i = 1; i < count; i++) /* insertion sort, largest first */
         for (int j = i; j > 0 && parts[j].value > parts[j - 1].value; j--) {
             fr_part swap = parts[j];
@@ -98,7 +123,8 @@ static void add_receipt(fr_arena *arena, fr_buffer *page, const json_t *record)
     const char *key;
     json_t *value;
     int rows = 1;
-    json_object_foreach((json_t *)record, key, value) {
+    json_object_foreach((json_t *)record, key, value)
+    {
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_SORT_KEYS | JSON_REAL_PRECISION(8));
         if (text && rows < 80) {
             cells[2 * rows] = key;
@@ -111,8 +137,8 @@ static void add_receipt(fr_arena *arena, fr_buffer *page, const json_t *record)
     fr_page_table(page, cells, rows, 2);
 }
 
-static fr_status write_page(cli_run *run, const char *folder, const char *path, const json_t *record, const cli_run_log *log, const char *sample,
-                            fr_error *error)
+static fr_status write_page(cli_run *run, const char *folder, const char *path, const json_t *record,
+                            const cli_run_log *log, const char *sample, fr_error *error)
 {
     fr_buffer page;
     fr_buffer_init(&page, 256u << 20);
@@ -128,12 +154,14 @@ static fr_status write_page(cli_run *run, const char *folder, const char *path, 
     add_receipt(&run->arena, &page, record);
     char *recipe, recipe_path[1200];
     size_t bytes;
-    if (fr_file_read(&run->arena, fr_path_join(recipe_path, sizeof recipe_path, folder, "recipe.toml"), &recipe, &bytes, error) == FR_OK) {
+    if (fr_file_read(&run->arena, fr_path_join(recipe_path, sizeof recipe_path, folder, "recipe.toml"),
+                     &recipe, &bytes, error) == FR_OK) {
         fr_page_heading(&page, "Recipe");
         fr_page_preformatted(&page, recipe);
     }
     fr_page_end(&page);
-    fr_status status = page.failed ? fr_error_memory(error, page.length, path) : fr_file_write(path, page.data, page.length, error);
+    fr_status status = page.failed ? fr_error_memory(error, page.length, path)
+                                   : fr_file_write(path, page.data, page.length, error);
     fr_buffer_release(&page);
     return status;
 }
@@ -149,7 +177,8 @@ static fr_status make_sample(cli_run *run, const char *folder, char **sample, fr
 {
     cli_scored scored;
     fr_buffer text;
-    fr_sample_options sampling = {.tokens = cli_int(run, "sample", 0), .temperature = 0.8, .seed = 1, .stop_at_bos = true};
+    fr_sample_options sampling = {
+        .tokens = cli_int(run, "sample", 0), .temperature = 0.8, .seed = 1, .stop_at_bos = true};
     if (sampling.tokens <= 0)
         return FR_OK;
     FR_TRY(cli_scored_open(&scored, folder, 0, NULL, error));
@@ -186,8 +215,14 @@ static fr_status run_report(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_report = {
-    .name = "report", .arguments = "RUN", .least = 1, .most = 1,
-    .summary = "write a self-contained HTML page about a run", .options = options, .option_count = (int)(sizeof options / sizeof *options),
+    .name = "report",
+    .arguments = "RUN",
+    .least = 1,
+    .most = 1,
+    .summary = "write a self-contained HTML page about a run",
+    .options = options,
+    .option_count = (int)(sizeof options / sizeof *options),
     .examples = "  frontier report runs/first --sample 80\n  frontier report runs/first --html first.html",
-    .run = run_report, .schema = "report",
+    .run = run_report,
+    .schema = "report",
 };

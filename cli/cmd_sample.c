@@ -39,11 +39,18 @@ static fr_status run_sample(cli_run *run, fr_error *error)
     cli_scored scored;
     sink s = {.quiet = run->json};
     fr_sample_options sampling = {
-        .tokens = cli_int(run, "tokens", 128), .temperature = cli_real(run, "temperature", 0.8), .top_k = cli_int(run, "top-k", 0),
-        .top_p = cli_real(run, "top-p", 1), .seed = (uint64_t)cli_int(run, "seed", 1), .stop_at_bos = true,
+        .tokens = cli_int(run, "tokens", 128),
+        .temperature = cli_real(run, "temperature", 0.8),
+        .top_k = cli_int(run, "top-k", 0),
+        .top_p = cli_real(run, "top-p", 1),
+        .seed = (uint64_t)cli_int(run, "seed", 1),
+        .stop_at_bos = true,
     };
-    if (sampling.tokens < 0 || sampling.temperature < 0 || sampling.top_k < 0 || sampling.top_p < 0 || sampling.top_p > 1)
-        return fr_error_set(error, FR_BAD_USAGE, NULL, "tokens, temperature and top-k are 0 or more, top-p between 0 and 1", "a sampling option is out of range");
+    if (sampling.tokens < 0 || sampling.temperature < 0 || sampling.top_k < 0 || sampling.top_p < 0 ||
+        sampling.top_p > 1)
+        return fr_error_set(error, FR_BAD_USAGE, NULL,
+                            "tokens, temperature and top-k are 0 or more, top-p between 0 and 1",
+                            "a sampling option is out of range");
     FR_TRY(cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0), NULL, error));
     fr_buffer_init(&s.text, 64 << 20);
     fr_status status = cli_scored_sample(&scored, cli_text(run, "prompt"), &sampling, emit, &s, error);
@@ -57,9 +64,16 @@ static fr_status run_sample(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_sample = {
-    .name = "sample", .arguments = "RUN", .least = 1, .most = 1,
-    .summary = "continue a text with a trained model", .options = options, .option_count = COUNT(options),
+    .name = "sample",
+    .arguments = "RUN",
+    .least = 1,
+    .most = 1,
+    .summary = "continue a text with a trained model",
+    .options = options,
+    .option_count = COUNT(options),
     .details = "Continues text; no chat format is trained. Stops at the end of a document or after --tokens.",
-    .examples = "  frontier sample runs/first --prompt 'Once upon a time' --tokens 60\n  frontier sample runs/first --prompt 'The' --temperature 0",
-    .run = run_sample, .schema = "sample",
+    .examples = "  frontier sample runs/first --prompt 'Once upon a time' --tokens 60\n  frontier sample "
+                "runs/first --prompt 'The' --temperature 0",
+    .run = run_sample,
+    .schema = "sample",
 };

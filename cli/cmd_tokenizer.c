@@ -61,7 +61,9 @@ static fr_status feed_files(cli_run *run, fr_tokenizer_trainer *trainer, fr_erro
         FR_TRY(fr_mapping_init(&mapping, run->arguments[i], error));
         fr_status status = FR_OK;
         const char *text = (const char *)mapping.data;
-        for (size_t at = 0; status == FR_OK && at < mapping.bytes;) { /* paragraphs: documents are cropped to 10,000 characters */
+        for (size_t at = 0;
+             status == FR_OK &&
+             at < mapping.bytes;) { /* paragraphs: documents are cropped to 10,000 characters */
             const char *end = memmem(text + at, mapping.bytes - at, "\n\n", 2);
             size_t size = end ? (size_t)(end - text) + 2 - at : mapping.bytes - at;
             status = fr_tokenizer_trainer_feed(trainer, text + at, size, error);
@@ -79,7 +81,8 @@ static fr_status run_train(cli_run *run, fr_error *error)
     fr_tokenizer_trainer *trainer = NULL;
     fr_tokenizer *tokenizer = NULL;
     FR_TRY(fr_pool_create(&pool, (int)cli_int(run, "threads", 0), error));
-    fr_tokenizer_options options = {.vocab = (int32_t)cli_int(run, "vocab", 8192), .pool = pool, .progress = &run->progress};
+    fr_tokenizer_options options = {
+        .vocab = (int32_t)cli_int(run, "vocab", 8192), .pool = pool, .progress = &run->progress};
     fr_status status = fr_tokenizer_trainer_create(&trainer, &options, error);
     if (status == FR_OK)
         status = feed_files(run, trainer, error);
@@ -101,18 +104,25 @@ static fr_status run_train(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_tokenizer_train = {
-    .name = "tokenizer train", .arguments = "FILE...", .least = 1, .most = -1,
+    .name = "tokenizer train",
+    .arguments = "FILE...",
+    .least = 1,
+    .most = -1,
     .summary = "train a byte-level BPE tokenizer on text files",
-    .options = train_options, .option_count = COUNT(train_options),
-    .details = "A document is a paragraph (text up to a blank line). `data import` trains one on its own documents.",
+    .options = train_options,
+    .option_count = COUNT(train_options),
+    .details =
+        "A document is a paragraph (text up to a blank line). `data import` trains one on its own documents.",
     .examples = "  frontier tokenizer train --out tokenizer.json --vocab 8192 book.txt",
-    .run = run_train, .schema = "tokenizer-train",
+    .run = run_train,
+    .schema = "tokenizer-train",
 };
 
 /* ---- encode, decode, info ----------------------------------------------------------------------------- */
 
 static const cli_option file_options[] = {
-    {"tokenizer", CLI_PATH, "FILE", NULL, "a tokenizer.json, a .tiktoken file, or a data or run folder", false, true},
+    {"tokenizer", CLI_PATH, "FILE", NULL, "a tokenizer.json, a .tiktoken file, or a data or run folder",
+     false, true},
 };
 
 static fr_status run_encode(cli_run *run, fr_error *error)
@@ -148,7 +158,8 @@ static fr_status parse_ids(const char *text, int32_t *ids, int64_t *count, fr_er
     for (const char *at = text; *(at += strspn(at, " \t\r\n,[]"));) {
         long value = strtol(at, &end, 10);
         if (end == at || value < 0 || value > INT32_MAX)
-            return fr_error_set(error, FR_BAD_USAGE, NULL, "give ids as whole numbers separated by spaces", "not a token id: '%.20s'", at);
+            return fr_error_set(error, FR_BAD_USAGE, NULL, "give ids as whole numbers separated by spaces",
+                                "not a token id: '%.20s'", at);
         ids[(*count)++] = (int32_t)value;
         at = end;
     }
@@ -198,19 +209,36 @@ static fr_status run_info(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_tokenizer_encode = {
-    .name = "tokenizer encode", .arguments = "[TEXT|FILE|-]", .least = 0, .most = 1,
-    .summary = "text to token ids", .options = file_options, .option_count = COUNT(file_options),
+    .name = "tokenizer encode",
+    .arguments = "[TEXT|FILE|-]",
+    .least = 0,
+    .most = 1,
+    .summary = "text to token ids",
+    .options = file_options,
+    .option_count = COUNT(file_options),
     .examples = "  frontier tokenizer encode --tokenizer data/mine 'Hello world'",
-    .run = run_encode, .schema = "tokenizer-encode",
+    .run = run_encode,
+    .schema = "tokenizer-encode",
 };
 const cli_command cmd_tokenizer_decode = {
-    .name = "tokenizer decode", .arguments = "[IDS|FILE|-]", .least = 0, .most = 1,
-    .summary = "token ids to text", .options = file_options, .option_count = COUNT(file_options),
+    .name = "tokenizer decode",
+    .arguments = "[IDS|FILE|-]",
+    .least = 0,
+    .most = 1,
+    .summary = "token ids to text",
+    .options = file_options,
+    .option_count = COUNT(file_options),
     .examples = "  frontier tokenizer decode --tokenizer data/mine '39 68 75'",
-    .run = run_decode, .schema = "tokenizer-decode",
+    .run = run_decode,
+    .schema = "tokenizer-decode",
 };
 const cli_command cmd_tokenizer_info = {
-    .name = "tokenizer info", .arguments = "FILE", .least = 1, .most = 1,
+    .name = "tokenizer info",
+    .arguments = "FILE",
+    .least = 1,
+    .most = 1,
     .summary = "what a tokenizer file holds",
-    .examples = "  frontier tokenizer info data/mine/tokenizer.json", .run = run_info, .schema = "tokenizer-info",
+    .examples = "  frontier tokenizer info data/mine/tokenizer.json",
+    .run = run_info,
+    .schema = "tokenizer-info",
 };

@@ -19,15 +19,19 @@
 static const cli_option options[] = {
     {"data", CLI_PATH, "FOLDER", NULL, "the data folder to train on", false, true},
     {"out", CLI_PATH, "RUN", "run", "the run folder to make", false, false},
-    {"recipe", CLI_PATH, "FILE", NULL, "recipe to follow (default: one is chosen for machine and budget, and printed)", false, false},
+    {"recipe", CLI_PATH, "FILE", NULL,
+     "recipe to follow (default: one is chosen for machine and budget, and printed)", false, false},
     {"set", CLI_TEXT, "KEY=VALUE", NULL, "override a recipe key, e.g. model.depth=6", true, false},
-    {"budget", CLI_DURATION, "TIME", NULL, "charged time: 90s, 30m, 4h (default 10m unless clock.max_steps is set)", false, false},
+    {"budget", CLI_DURATION, "TIME", NULL,
+     "charged time: 90s, 30m, 4h (default 10m unless clock.max_steps is set)", false, false},
     {"clock", CLI_TEXT, "SOURCE", "wall", "wall, virtual:SECONDS per step, or replay:RUN", false, false},
-    {"charge", CLI_CHOICE, "first-batch|kit", "first-batch", "what start-up is free: until the first batch (60 s at most), or 5 steps (900 s at most)", false, false},
+    {"charge", CLI_CHOICE, "first-batch|kit", "first-batch",
+     "what start-up is free: until the first batch (60 s at most), or 5 steps (900 s at most)", false, false},
     {"seed", CLI_INT, "N", "42", "random seed of weights and data order", false, false},
     {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
     {"device", CLI_CHOICE, "cpu", "cpu", "where to compute", false, false},
-    {"program", CLI_PATH, "FOLDER", NULL, "train with this submission's program (see baseline/)", false, false},
+    {"program", CLI_PATH, "FOLDER", NULL, "train with this submission's program (see baseline/)", false,
+     false},
     {"eval-set", CLI_TEXT, "NAME", "valid", "evaluation set for the final score", false, false},
     {"resume", CLI_FLAG, NULL, NULL, "continue a stopped run in --out", false, false},
     {"forecast", CLI_FLAG, NULL, NULL, "print the forecast and stop", false, false},
@@ -42,7 +46,8 @@ static fr_status choose_recipe(cli_run *run, fr_train_options *t, const fr_corpu
     fr_peak peak;
     char why[400];
     FR_TRY(fr_cpu_peak(t->threads > 0 ? t->threads : fr_cpu_available(), 0.3, &peak, error));
-    FR_TRY(fr_recipe_choose(&t->recipe, t->clock.budget > 0 ? t->clock.budget : 600, peak.flops, fr_corpus_tokens(corpus, FR_TRAIN),
+    FR_TRY(fr_recipe_choose(&t->recipe, t->clock.budget > 0 ? t->clock.budget : 600, peak.flops,
+                            fr_corpus_tokens(corpus, FR_TRAIN),
                             fr_tokenizer_vocab(fr_corpus_tokenizer(corpus)), why, sizeof why, error));
     cli_print(run, "recipe: chosen for this machine and budget: %s\n", why);
     t->recipe_name = "chosen";
@@ -81,7 +86,8 @@ static fr_status resolve_clock(cli_run *run, fr_train_options *t, fr_error *erro
     }
     t->clock.budget = cli_seconds(run, "budget", 0);
     if (cli_text(run, "budget") && t->clock.budget <= 0)
-        return fr_error_set(error, FR_BAD_USAGE, "--budget", "give a time such as 10m", "the budget is not above zero");
+        return fr_error_set(error, FR_BAD_USAGE, "--budget", "give a time such as 10m",
+                            "the budget is not above zero");
     return FR_OK;
 }
 
@@ -97,20 +103,30 @@ static void default_budget(fr_train_options *t)
 static void print_forecast(cli_run *run, const fr_train_options *t, const fr_forecast *f)
 {
     char a[40], b[40], c[40], d[40];
-    cli_print(run, "forecast: %s per step of %s tokens", fr_format_duration(a, sizeof a, f->seconds_per_step), fr_format_count(b, sizeof b, f->batch_tokens));
-    cli_print(run, " (%lld shards, %lld rows each at a time): about %.0f steps, %s tokens, %.2f epochs; memory %s\n", (long long)f->shards,
-              (long long)f->micro_rows, f->steps, fr_format_count(c, sizeof c, (int64_t)f->tokens), f->epochs, fr_format_bytes(d, sizeof d, (double)f->memory_bytes));
+    cli_print(run, "forecast: %s per step of %s tokens", fr_format_duration(a, sizeof a, f->seconds_per_step),
+              fr_format_count(b, sizeof b, f->batch_tokens));
+    cli_print(
+        run,
+        " (%lld shards, %lld rows each at a time): about %.0f steps, %s tokens, %.2f epochs; memory %s\n",
+        (long long)f->shards, (long long)f->micro_rows, f->steps,
+        fr_format_count(c, sizeof c, (int64_t)f->tokens), f->epochs,
+        fr_format_bytes(d, sizeof d, (double)f->memory_bytes));
     if (f->epochs > 1.001)
-        cli_warn(run, "the data repeats after %.1f %% of the run (%.2f epochs); more text would help", 100 / f->epochs, f->epochs);
+        cli_warn(run, "the data repeats after %.1f %% of the run (%.2f epochs); more text would help",
+                 100 / f->epochs, f->epochs);
     if (f->few_steps)
-        cli_warn(run, "fewer than 50 steps fit in %s: %s", fr_format_duration(a, sizeof a, t->clock.budget), f->advice);
+        cli_warn(run, "fewer than 50 steps fit in %s: %s", fr_format_duration(a, sizeof a, t->clock.budget),
+                 f->advice);
 }
 
 static void put_forecast(cli_run *run, const fr_forecast *f)
 {
-    cli_put(run, "forecast", json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:b,s:s,s:s}", "seconds_per_step", f->seconds_per_step, "steps", f->steps, "tokens", f->tokens,
-                                       "epochs", f->epochs, "params", (json_int_t)f->params, "memory_bytes", (json_int_t)f->memory_bytes,
-                                       "batch_tokens", (json_int_t)f->batch_tokens, "few_steps", f->few_steps, "advice", f->advice, "basis", "predicted"));
+    cli_put(run, "forecast",
+            json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:b,s:s,s:s}", "seconds_per_step", f->seconds_per_step,
+                      "steps", f->steps, "tokens", f->tokens, "epochs", f->epochs, "params",
+                      (json_int_t)f->params, "memory_bytes", (json_int_t)f->memory_bytes, "batch_tokens",
+                      (json_int_t)f->batch_tokens, "few_steps", f->few_steps, "advice", f->advice, "basis",
+                      "predicted"));
 }
 
 static void print_start(cli_run *run, const fr_train_options *t, int64_t vocab)
@@ -121,8 +137,10 @@ static void print_start(cli_run *run, const fr_train_options *t, int64_t vocab)
         return;
     if (t->clock.budget > 0)
         fr_format_duration(b, sizeof b, t->clock.budget);
-    cli_print(run, "model: depth %lld, width %lld, context %lld, %s parameters; budget %s on the %s clock\n", (long long)t->recipe.model.depth,
-              (long long)fr_recipe_width(&t->recipe), (long long)t->recipe.model.context, fr_format_count(a, sizeof a, size.params), b, t->clock_text);
+    cli_print(run, "model: depth %lld, width %lld, context %lld, %s parameters; budget %s on the %s clock\n",
+              (long long)t->recipe.model.depth, (long long)fr_recipe_width(&t->recipe),
+              (long long)t->recipe.model.context, fr_format_count(a, sizeof a, size.params), b,
+              t->clock_text);
 }
 
 /* ---- the run --------------------------------------------------------------------------------------------- */
@@ -133,8 +151,11 @@ static fr_status periodic_score(void *context, fr_session *session, double *val_
     fr_bpb_result result;
     const fr_recipe *recipe = fr_session_recipe(session);
     (void)context;
-    FR_TRY(fr_scorer_create(&scorer, fr_session_graph(session), recipe, fr_session_parameters(session), fr_session_pool(session), error));
-    fr_status status = fr_eval_bpb(scorer, fr_session_corpus(session), &(fr_bpb_options){.max_tokens = recipe->clock.eval_tokens}, &result, error);
+    FR_TRY(fr_scorer_create(&scorer, fr_session_graph(session), recipe, fr_session_parameters(session),
+                            fr_session_pool(session), error));
+    fr_status status =
+        fr_eval_bpb(scorer, fr_session_corpus(session),
+                    &(fr_bpb_options){.max_tokens = recipe->clock.eval_tokens}, &result, error);
     fr_scorer_free(scorer);
     *val_bpb = result.val_bpb;
     return status;
@@ -174,10 +195,16 @@ static fr_status train_here(cli_run *run, fr_train_options *t, bool *stop, fr_er
 static fr_status train_with_options(cli_run *run, bool *stop, fr_error *error)
 {
     const fr_submission *submission = cli_linked_submission();
-    fr_train_options t = {.data_folder = cli_text(run, "data"), .run_folder = cli_text(run, "out"), .resume = cli_flag(run, "resume"),
-                          .seed = (uint64_t)cli_int(run, "seed", 42), .threads = (int)cli_int(run, "threads", 0), .eval_set = cli_text(run, "eval-set"),
-                          .model = submission ? submission->model : NULL, .program_sha256 = cli_text(run, "program-sha256"),
-                          .progress = &run->progress, .evaluate = periodic_score};
+    fr_train_options t = {.data_folder = cli_text(run, "data"),
+                          .run_folder = cli_text(run, "out"),
+                          .resume = cli_flag(run, "resume"),
+                          .seed = (uint64_t)cli_int(run, "seed", 42),
+                          .threads = (int)cli_int(run, "threads", 0),
+                          .eval_set = cli_text(run, "eval-set"),
+                          .model = submission ? submission->model : NULL,
+                          .program_sha256 = cli_text(run, "program-sha256"),
+                          .progress = &run->progress,
+                          .evaluate = periodic_score};
     fr_corpus *corpus;
     FR_TRY(resolve_clock(run, &t, error));
     FR_TRY(fr_corpus_open(&corpus, t.data_folder, false, error));
@@ -193,7 +220,8 @@ static fr_status train_with_options(cli_run *run, bool *stop, fr_error *error)
 static void print_score(cli_run *run, const fr_bpb_result *r, double floor)
 {
     char bytes[40];
-    cli_print(run, "%sval_bpb %.6f%s on %s of '%s'", cli_bold(stdout), r->val_bpb, cli_plain(stdout), fr_format_bytes(bytes, sizeof bytes, (double)r->bytes), r->eval_set);
+    cli_print(run, "%sval_bpb %.6f%s on %s of '%s'", cli_bold(stdout), r->val_bpb, cli_plain(stdout),
+              fr_format_bytes(bytes, sizeof bytes, (double)r->bytes), r->eval_set);
     if (isfinite(floor))
         cli_print(run, "; floor %.4f, %.4f above it", floor, r->val_bpb - floor);
     cli_print(run, "\n");
@@ -208,7 +236,9 @@ static fr_status score_run(cli_run *run, const char *folder, fr_error *error)
     double floor = fr_corpus_floor_bpb(corpus);
     fr_status status = cli_scored_open(&scored, folder, (int)cli_int(run, "threads", 0), NULL, error);
     if (status == FR_OK) {
-        status = cli_scored_bpb(&scored, corpus, &(fr_bpb_options){.set = cli_text(run, "eval-set"), .progress = &run->progress}, &result, error);
+        status = cli_scored_bpb(
+            &scored, corpus, &(fr_bpb_options){.set = cli_text(run, "eval-set"), .progress = &run->progress},
+            &result, error);
         cli_scored_release(&scored);
     }
     fr_corpus_free(corpus);
@@ -227,9 +257,11 @@ static fr_status put_record(cli_run *run, const char *folder, fr_error *error)
     if (isfinite(cli_number(record, "mfu")))
         snprintf(peak, sizeof peak, ", %.1f %% of peak", 100 * cli_number(record, "mfu"));
     if (!cli_linked_submission()) /* a submission's program leaves the summary to the process that started it */
-        cli_print(run, "%s: %s after %.0f steps in %s charged (%s clock), %.0f tokens/s%s\n", folder, cli_string(record, "status"), cli_number(record, "steps"),
-                  fr_format_duration(time, sizeof time, cli_number(record, "charged_s")), cli_string(json_object_get(record, "clock"), "source"),
-                  cli_number(record, "tokens_per_s"), peak);
+        cli_print(run, "%s: %s after %.0f steps in %s charged (%s clock), %.0f tokens/s%s\n", folder,
+                  cli_string(record, "status"), cli_number(record, "steps"),
+                  fr_format_duration(time, sizeof time, cli_number(record, "charged_s")),
+                  cli_string(json_object_get(record, "clock"), "source"), cli_number(record, "tokens_per_s"),
+                  peak);
     json_object_update_missing(run->result, record);
     json_decref(record);
     return FR_OK;
@@ -239,8 +271,9 @@ static fr_status run_train(cli_run *run, fr_error *error)
 {
     const char *folder = cli_text(run, "out");
     bool only_forecast = cli_flag(run, "forecast");
-    fr_status status = cli_text(run, "program") ? cli_train_program(run, cli_text(run, "program"), folder, error)
-                                                : train_with_options(run, &only_forecast, error);
+    fr_status status = cli_text(run, "program")
+                           ? cli_train_program(run, cli_text(run, "program"), folder, error)
+                           : train_with_options(run, &only_forecast, error);
     if (status == FR_OK && !only_forecast && !cli_flag(run, "unscored"))
         status = score_run(run, folder, error);
     if (!only_forecast && (status == FR_OK || status == FR_STOPPED)) {
@@ -254,13 +287,21 @@ static fr_status run_train(cli_run *run, fr_error *error)
 }
 
 const cli_command cmd_train = {
-    .name = "train", .least = 0, .most = 0,
+    .name = "train",
+    .least = 0,
+    .most = 0,
     .summary = "train a language model until the charged clock stops it, then score it",
-    .options = options, .option_count = COUNT(options),
-    .details = "Charging starts when the first batch enters the model. Evaluation, sampling and saving before the stop are\n"
-               "charged; the final save and the score are not. Ctrl-C and SIGTERM save the run and end with exit code 6.",
-    .examples = "  frontier train --data data/mine --budget 10m --out runs/first\n"
-                "  frontier train --data data/mine --recipe recipes/baseline.toml --budget 30m --set model.depth=6\n"
-                "  frontier train --data data/mine --program baseline --recipe baseline/recipe.toml --budget 10m --out runs/mine",
-    .run = run_train, .schema = "train",
+    .options = options,
+    .option_count = COUNT(options),
+    .details = "Charging starts when the first batch enters the model. Evaluation, sampling and saving "
+               "before the stop are\n"
+               "charged; the final save and the score are not. Ctrl-C and SIGTERM save the run and end with "
+               "exit code 6.",
+    .examples =
+        "  frontier train --data data/mine --budget 10m --out runs/first\n"
+        "  frontier train --data data/mine --recipe recipes/baseline.toml --budget 30m --set model.depth=6\n"
+        "  frontier train --data data/mine --program baseline --recipe baseline/recipe.toml --budget 10m "
+        "--out runs/mine",
+    .run = run_train,
+    .schema = "train",
 };

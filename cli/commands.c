@@ -2,11 +2,27 @@
 #include "commands.h"
 
 const cli_command *const cli_commands[] = {
-    &cmd_data_import, &cmd_data_world, &cmd_data_info,
-    &cmd_tokenizer_train, &cmd_tokenizer_encode, &cmd_tokenizer_decode, &cmd_tokenizer_info,
-    &cmd_train, &cmd_build, &cmd_eval_bpb, &cmd_sample,
-    &cmd_info, &cmd_report, &cmd_compare,
-    &cmd_bench_machine, &cmd_bench_gemm, &cmd_bench_step, &cmd_bench_loader, &cmd_bench_tokenizer,
-    &cmd_doctor, &cmd_help, &cmd_serve_blocks,
+    &cmd_data_import,
+    &cmd_data_world,
+    &cmd_data_info,
+    &cmd_tokenizer_train,
+    &cmd_tokenizer_encode,
+    &cmd_tokenizer_decode,
+    &cmd_tokenizer_info,
+    &cmd_train,
+    &cmd_build,
+    &cmd_eval_bpb,
+    &cmd_sample,
+    &cmd_info,
+    &cmd_report,
+    &cmd_compare,
+    &cmd_bench_machine,
+    &cmd_bench_gemm,
+    &cmd_bench_step,
+    &cmd_bench_loader,
+    &cmd_bench_tokenizer,
+    &cmd_doctor,
+    &cmd_help,
+    &cmd_serve_blocks,
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);

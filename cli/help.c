@@ -20,7 +20,8 @@ static const struct {
     {6, "stopped early, saved, resumable"},
 };
 
-static const char *const type_names[] = {"flag", "text", "path", "integer", "real", "duration", "size", "choice"};
+static const char *const type_names[] = {"flag", "text",     "path", "integer",
+                                         "real", "duration", "size", "choice"};
 
 static size_t words_of(const char *name)
 {
@@ -57,13 +58,16 @@ const cli_command *cli_find(int argc, char **argv, int *words)
 
 void cli_help_overview(FILE *out)
 {
-    fprintf(out, "%sfrontier%s: train the best language model that a fixed stretch of wall-clock time can buy\n\n",
+    fprintf(out,
+            "%sfrontier%s: train the best language model that a fixed stretch of wall-clock time can buy\n\n",
             cli_bold(out), cli_plain(out));
     fprintf(out, "usage: frontier COMMAND [ARGUMENT...] [--OPTION VALUE...]\n\n");
     for (int i = 0; i < cli_command_count; i++)
         if (!cli_commands[i]->hidden)
             fprintf(out, "  %-18s %s\n", cli_commands[i]->name, cli_commands[i]->summary);
-    fprintf(out, "\nfrontier COMMAND --help explains one command; frontier help --json lists them all for scripts.\n");
+    fprintf(
+        out,
+        "\nfrontier COMMAND --help explains one command; frontier help --json lists them all for scripts.\n");
 }
 
 static void help_option(FILE *out, const cli_option *option)
@@ -71,7 +75,8 @@ static void help_option(FILE *out, const cli_option *option)
     char left[100];
     if (!option->help)
         return;
-    snprintf(left, sizeof left, "--%s%s%s", option->name, option->value ? " " : "", option->value ? option->value : "");
+    snprintf(left, sizeof left, "--%s%s%s", option->name, option->value ? " " : "",
+             option->value ? option->value : "");
     fprintf(out, "  %-28s %s", left, option->help);
     if (option->fallback)
         fprintf(out, " (default %s)", option->fallback);
@@ -84,7 +89,8 @@ void cli_help_command(FILE *out, const cli_command *command)
 {
     fprintf(out, "%sfrontier %s%s: %s\n\n", cli_bold(out), command->name, cli_plain(out), command->summary);
     fprintf(out, "usage: frontier %s%s%s%s\n", command->name, command->arguments ? " " : "",
-            command->arguments ? command->arguments : "", command->option_count ? " [--OPTION VALUE...]" : "");
+            command->arguments ? command->arguments : "",
+            command->option_count ? " [--OPTION VALUE...]" : "");
     if (command->details)
         fprintf(out, "\n%s\n", command->details);
     if (command->option_count || command->schema)
@@ -92,7 +98,8 @@ void cli_help_command(FILE *out, const cli_command *command)
     for (int i = 0; i < command->option_count; i++)
         help_option(out, &command->options[i]);
     if (command->schema)
-        fprintf(out, "  %-28s print one JSON object (docs/schema/%s.json) as the last line of stdout\n", "--json", command->schema);
+        fprintf(out, "  %-28s print one JSON object (docs/schema/%s.json) as the last line of stdout\n",
+                "--json", command->schema);
     if (command->examples)
         fprintf(out, "\nexamples:\n%s\n", command->examples);
 }
@@ -118,7 +125,8 @@ static json_t *command_json(const cli_command *command)
             json_array_append_new(options, option_json(&command->options[i]));
     json_object_set_new(object, "name", json_string(command->name));
     json_object_set_new(object, "summary", json_string(command->summary));
-    json_object_set_new(object, "arguments", command->arguments ? json_string(command->arguments) : json_null());
+    json_object_set_new(object, "arguments",
+                        command->arguments ? json_string(command->arguments) : json_null());
     json_object_set_new(object, "options", options);
     json_object_set_new(object, "schema", command->schema ? json_string(command->schema) : json_null());
     return object;
@@ -157,7 +165,8 @@ static void man_text(FILE *out, const char *text)
 
 static void man_command(FILE *out, const cli_command *command)
 {
-    fprintf(out, ".SS \"frontier %s%s%s\"\n", command->name, command->arguments ? " " : "", command->arguments ? command->arguments : "");
+    fprintf(out, ".SS \"frontier %s%s%s\"\n", command->name, command->arguments ? " " : "",
+            command->arguments ? command->arguments : "");
     man_text(out, command->summary);
     fputs(".\n", out);
     for (int i = 0; i < command->option_count; i++) {
@@ -175,7 +184,8 @@ static void man_command(FILE *out, const cli_command *command)
 void cli_help_man(FILE *out)
 {
     fputs(".TH FRONTIER 1\n.SH NAME\nfrontier \\- train a language model against the clock\n.SH SYNOPSIS\n"
-          ".B frontier\n.I COMMAND\n[ARGUMENT...] [OPTION...]\n.SH COMMANDS\n", out);
+          ".B frontier\n.I COMMAND\n[ARGUMENT...] [OPTION...]\n.SH COMMANDS\n",
+          out);
     for (int i = 0; i < cli_command_count; i++)
         if (!cli_commands[i]->hidden)
             man_command(out, cli_commands[i]);
@@ -186,7 +196,9 @@ void cli_help_man(FILE *out)
 
 static void bash_completion(FILE *out)
 {
-    fputs("_frontier() {\n    local cur=${COMP_WORDS[COMP_CWORD]} line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\" words=\n    case \"$line\" in\n", out);
+    fputs("_frontier() {\n    local cur=${COMP_WORDS[COMP_CWORD]} line=\"${COMP_WORDS[*]:1:COMP_CWORD-1}\" "
+          "words=\n    case \"$line\" in\n",
+          out);
     for (int pass = 2; pass >= 1; pass--)
         for (int i = 0; i < cli_command_count; i++) {
             if ((int)words_of(cli_commands[i]->name) != pass || cli_commands[i]->hidden)
@@ -201,8 +213,11 @@ static void bash_completion(FILE *out)
     for (int i = 0; i < cli_command_count; i++)
         if (!cli_commands[i]->hidden)
             fprintf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
-    fputs("\" ;;\n    esac\n    [[ $cur == -* || $words != --* ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-          "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o filenames -F _frontier frontier\n", out);
+    fputs("\" ;;\n    esac\n    [[ $cur == -* || $words != --* ]] && COMPREPLY=($(compgen -W \"$words\" -- "
+          "\"$cur\"))\n"
+          "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o "
+          "filenames -F _frontier frontier\n",
+          out);
 }
 
 void cli_help_completion(FILE *out, const char *shell)

@@ -65,13 +65,15 @@ static int unknown_command(int argc, char **argv)
     fr_error error = {0};
     for (int i = 0; i < cli_command_count && count < 128; i++)
         names[count++] = cli_commands[i]->name;
-    snprintf(given, sizeof given, "%s%s%s", argv[0], argc > 1 && argv[1][0] != '-' ? " " : "", argc > 1 && argv[1][0] != '-' ? argv[1] : "");
+    snprintf(given, sizeof given, "%s%s%s", argv[0], argc > 1 && argv[1][0] != '-' ? " " : "",
+             argc > 1 && argv[1][0] != '-' ? argv[1] : "");
     const char *nearest = fr_nearest(given, names, count);
     char hint[300], family[300] = "";
     for (int i = 0; i < cli_command_count; i++) { /* "frontier data" names a family */
         size_t length = strlen(argv[0]);
         if (strncmp(cli_commands[i]->name, argv[0], length) == 0 && cli_commands[i]->name[length] == ' ')
-            snprintf(family + strlen(family), sizeof family - strlen(family), "%s'%s'", family[0] ? ", " : "", cli_commands[i]->name);
+            snprintf(family + strlen(family), sizeof family - strlen(family), "%s'%s'", family[0] ? ", " : "",
+                     cli_commands[i]->name);
     }
     if (family[0])
         snprintf(hint, sizeof hint, "there are %.250s", family);

@@ -65,24 +65,21 @@ static fr_status check_value(const cli_option *option, const char *text, fr_erro
     double real;
     snprintf(where, sizeof where, "--%s", option->name);
     switch (option->type) {
-    case CLI_INT:
-        return fr_parse_int(text, INT64_MIN, INT64_MAX, &integer, where, error);
-    case CLI_REAL:
-        return fr_parse_real(text, -1e300, 1e300, &real, where, error);
-    case CLI_DURATION:
-        return fr_parse_duration(text, &real, where, error);
-    case CLI_SIZE:
-        return fr_parse_size(text, &integer, where, error);
+    case CLI_INT: return fr_parse_int(text, INT64_MIN, INT64_MAX, &integer, where, error);
+    case CLI_REAL: return fr_parse_real(text, -1e300, 1e300, &real, where, error);
+    case CLI_DURATION: return fr_parse_duration(text, &real, where, error);
+    case CLI_SIZE: return fr_parse_size(text, &integer, where, error);
     case CLI_CHOICE:
         if (!choice_allowed(option->value, text))
-            return fr_error_set(error, FR_BAD_USAGE, where, option->value, "'%s' is not one of the choices", text);
+            return fr_error_set(error, FR_BAD_USAGE, where, option->value, "'%s' is not one of the choices",
+                                text);
         return FR_OK;
-    default:
-        return FR_OK;
+    default: return FR_OK;
     }
 }
 
-static fr_status take_option(cli_run *run, const char *word, int argc, char **argv, int *at, bool *help, fr_error *error)
+static fr_status take_option(cli_run *run, const char *word, int argc, char **argv, int *at, bool *help,
+                             fr_error *error)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
@@ -101,7 +98,8 @@ static fr_status take_option(cli_run *run, const char *word, int argc, char **ar
     }
     const char *text = equals ? equals + 1 : *at + 1 < argc ? argv[++*at] : NULL;
     if (!text)
-        return fr_error_set(error, FR_BAD_USAGE, word, NULL, "'--%s' needs a value %s", option->name, option->value);
+        return fr_error_set(error, FR_BAD_USAGE, word, NULL, "'--%s' needs a value %s", option->name,
+                            option->value);
     FR_TRY(check_value(option, text, error));
     run->values[run->value_count++] = (cli_value){option, text};
     return FR_OK;
@@ -111,12 +109,14 @@ static fr_status check_complete(const cli_run *run, fr_error *error)
 {
     const cli_command *command = run->command;
     char hint[200];
-    snprintf(hint, sizeof hint, "usage: frontier %s%s%s; see --help", command->name, command->arguments ? " " : "",
-             command->arguments ? command->arguments : "");
+    snprintf(hint, sizeof hint, "usage: frontier %s%s%s; see --help", command->name,
+             command->arguments ? " " : "", command->arguments ? command->arguments : "");
     if (run->argument_count < command->least)
-        return fr_error_set(error, FR_BAD_USAGE, NULL, hint, "'frontier %s' needs %s", command->name, command->arguments);
+        return fr_error_set(error, FR_BAD_USAGE, NULL, hint, "'frontier %s' needs %s", command->name,
+                            command->arguments);
     if (command->most >= 0 && run->argument_count > command->most)
-        return fr_error_set(error, FR_BAD_USAGE, run->arguments[command->most], hint, "one argument too many");
+        return fr_error_set(error, FR_BAD_USAGE, run->arguments[command->most], hint,
+                            "one argument too many");
     for (int i = 0; i < command->option_count; i++)
         if (command->options[i].required && !cli_text(run, command->options[i].name))
             return fr_error_set(error, FR_BAD_USAGE, NULL, hint, "'frontier %s' needs --%s %s", command->name,
@@ -124,7 +124,8 @@ static fr_status check_complete(const cli_run *run, fr_error *error)
     return FR_OK;
 }
 
-fr_status cli_parse(cli_run *run, const cli_command *command, int argc, char **argv, bool *help, fr_error *error)
+fr_status cli_parse(cli_run *run, const cli_command *command, int argc, char **argv, bool *help,
+                    fr_error *error)
 {
     run->command = command;
     run->values = fr_arena_alloc(&run->arena, sizeof *run->values * (size_t)(argc + 1));
@@ -150,7 +151,8 @@ static const cli_option *declared(const cli_run *run, const char *name)
 {
     const cli_option *option = find_option(run->command, name, strlen(name));
     if (!option) {
-        fprintf(stderr, "frontier: bug: '%s' asks for the undeclared option '%s'\n", run->command->name, name);
+        fprintf(stderr, "frontier: bug: '%s' asks for the undeclared option '%s'\n", run->command->name,
+                name);
         exit(FR_BUG);
     }
     return option;

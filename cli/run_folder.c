@@ -21,13 +21,15 @@ const char *cli_string(const json_t *record, const char *key)
 fr_status cli_run_record(const char *folder, json_t **record, fr_error *error)
 {
     if (!fr_path_is_folder(folder))
-        return fr_error_set(error, FR_BAD_DATA, folder, "give the folder that --out named", "no such run folder");
+        return fr_error_set(error, FR_BAD_DATA, folder, "give the folder that --out named",
+                            "no such run folder");
     FR_TRY(cli_read_json(folder, "run.json", record, error));
     json_int_t schema = json_integer_value(json_object_get(*record, "schema"));
     if (schema < 1 || schema > RUN_SCHEMA_NEWEST) {
         json_decref(*record);
         return fr_error_set(error, FR_BAD_DATA, folder, "update frontier: a newer version wrote this run",
-                            "run.json has schema %lld, this frontier reads 1 to %d", (long long)schema, RUN_SCHEMA_NEWEST);
+                            "run.json has schema %lld, this frontier reads 1 to %d", (long long)schema,
+                            RUN_SCHEMA_NEWEST);
     }
     return FR_OK;
 }
@@ -35,14 +37,16 @@ fr_status cli_run_record(const char *folder, json_t **record, fr_error *error)
 static int64_t count_lines(const char *text, size_t bytes)
 {
     int64_t lines = 0;
-    for (const char *at = text, *end = text + bytes; at < end && (at = memchr(at, '\n', (size_t)(end - at))); at++)
+    for (const char *at = text, *end = text + bytes; at < end && (at = memchr(at, '\n', (size_t)(end - at)));
+         at++)
         lines++;
     return lines;
 }
 
 static bool allocate_columns(fr_arena *arena, cli_run_log *log, int64_t lines)
 {
-    double **columns[] = {&log->step, &log->loss, &log->charged_s, &log->lr, &log->tokens_per_s, &log->grad_norm, &log->val_bpb};
+    double **columns[] = {&log->step,         &log->loss,      &log->charged_s, &log->lr,
+                          &log->tokens_per_s, &log->grad_norm, &log->val_bpb};
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (!(*columns[i] = fr_arena_alloc(arena, (size_t)(lines + 1) * sizeof(double))))
             return false;

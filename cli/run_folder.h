@@ -11,8 +11,8 @@ typedef struct cli_run_log {
 
 /* Reads FOLDER/log.jsonl into the arena. A torn last line is ignored; another bad line is an error naming it. */
 fr_status cli_run_log_read(fr_arena *arena, const char *folder, cli_run_log *log, fr_error *error);
-double cli_number(const json_t *record, const char *key);             /* NaN when absent */
-const char *cli_string(const json_t *record, const char *key);        /* "" when absent */
+double cli_number(const json_t *record, const char *key);                       /* NaN when absent */
+const char *cli_string(const json_t *record, const char *key);                  /* "" when absent */
 fr_status cli_run_record(const char *folder, json_t **record, fr_error *error); /* run.json, schema checked */
 
 #endif

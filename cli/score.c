@@ -14,12 +14,15 @@ static fr_status open_program(cli_scored *s, const char *program, int threads, f
 {
     char path[1200];
     FR_TRY(fr_recipe_load(&s->recipe, fr_path_join(path, sizeof path, s->folder, "recipe.toml"), error));
-    FR_TRY(fr_tokenizer_load(&s->tokenizer, fr_path_join(path, sizeof path, s->folder, "tokenizer.json"), error));
+    FR_TRY(fr_tokenizer_load(&s->tokenizer, fr_path_join(path, sizeof path, s->folder, "tokenizer.json"),
+                             error));
     fr_program_options options = {.threads = threads};
-    return fr_program_start(&s->program, program, s->folder, fr_tokenizer_vocab(s->tokenizer), &options, error);
+    return fr_program_start(&s->program, program, s->folder, fr_tokenizer_vocab(s->tokenizer), &options,
+                            error);
 }
 
-fr_status cli_scored_open(cli_scored *s, const char *run_folder, int threads, const char *numerics, fr_error *error)
+fr_status cli_scored_open(cli_scored *s, const char *run_folder, int threads, const char *numerics,
+                          fr_error *error)
 {
     char program[1200];
     *s = (cli_scored){0};
@@ -29,7 +32,8 @@ fr_status cli_scored_open(cli_scored *s, const char *run_folder, int threads, co
     if (fr_path_exists(program)) {
         status = open_program(s, program, threads, error);
     } else {
-        status = fr_scorer_open(&s->scorer, run_folder, &(fr_scorer_options){.threads = threads, .numerics = numerics}, error);
+        status = fr_scorer_open(&s->scorer, run_folder,
+                                &(fr_scorer_options){.threads = threads, .numerics = numerics}, error);
         if (status == FR_OK)
             s->recipe = *fr_scorer_recipe(s->scorer);
     }
@@ -58,11 +62,13 @@ fr_status cli_scored_fits(const cli_scored *s, const fr_corpus *corpus, fr_error
     fr_tokenizer_hash(fr_corpus_tokenizer(corpus), theirs);
     if (strcmp(mine, theirs) == 0)
         return FR_OK;
-    return fr_error_set(error, FR_BAD_DATA, fr_corpus_folder(corpus), "import that text again with --tokenizer RUN/tokenizer.json",
+    return fr_error_set(error, FR_BAD_DATA, fr_corpus_folder(corpus),
+                        "import that text again with --tokenizer RUN/tokenizer.json",
                         "the data folder was made with another tokenizer than the run");
 }
 
-fr_status cli_scored_bpb(cli_scored *s, const fr_corpus *corpus, const fr_bpb_options *options, fr_bpb_result *result, fr_error *error)
+fr_status cli_scored_bpb(cli_scored *s, const fr_corpus *corpus, const fr_bpb_options *options,
+                         fr_bpb_result *result, fr_error *error)
 {
     FR_TRY(cli_scored_fits(s, corpus, error));
     if (s->scorer)
@@ -70,17 +76,20 @@ fr_status cli_scored_bpb(cli_scored *s, const fr_corpus *corpus, const fr_bpb_op
     return fr_eval_bpb_from(fr_program_nats, s->program, &s->recipe, corpus, options, result, error);
 }
 
-static fr_status program_logits(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits, fr_error *error)
+static fr_status program_logits(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits,
+                                fr_error *error)
 {
     return fr_program_logits(context, 0, T, tokens, first, logits, error);
 }
 
 fr_status cli_scored_sample(cli_scored *s, const char *prompt, const fr_sample_options *options,
-                            bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error)
+                            bool (*emit)(void *context, const char *bytes, size_t count), void *context,
+                            fr_error *error)
 {
     if (s->scorer)
         return fr_sample(s->scorer, prompt, options, emit, context, error);
-    return fr_sample_from(program_logits, s->program, s->recipe.model.context, s->tokenizer, prompt, options, emit, context, error);
+    return fr_sample_from(program_logits, s->program, s->recipe.model.context, s->tokenizer, prompt, options,
+                          emit, context, error);
 }
 
 fr_status cli_record_score(const char *run_folder, const fr_bpb_result *r, double floor_bpb, fr_error *error)

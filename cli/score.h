@@ -13,15 +13,19 @@ typedef struct cli_scored {
     fr_tokenizer *tokenizer;
     char folder[1024];
 } cli_scored;
-fr_status cli_scored_open(cli_scored *scored, const char *run_folder, int threads, const char *numerics, fr_error *error);
+fr_status cli_scored_open(cli_scored *scored, const char *run_folder, int threads, const char *numerics,
+                          fr_error *error);
 void cli_scored_release(cli_scored *scored);
 
-fr_status cli_scored_bpb(cli_scored *scored, const fr_corpus *corpus, const fr_bpb_options *options, fr_bpb_result *result, fr_error *error);
+fr_status cli_scored_bpb(cli_scored *scored, const fr_corpus *corpus, const fr_bpb_options *options,
+                         fr_bpb_result *result, fr_error *error);
 /* Refuses a data folder that was tokenized differently. */
 fr_status cli_scored_fits(const cli_scored *scored, const fr_corpus *corpus, fr_error *error);
 fr_status cli_scored_sample(cli_scored *scored, const char *prompt, const fr_sample_options *options,
-                            bool (*emit)(void *context, const char *bytes, size_t count), void *context, fr_error *error);
+                            bool (*emit)(void *context, const char *bytes, size_t count), void *context,
+                            fr_error *error);
 /* Writes the score into RUN/run.json, durably. */
-fr_status cli_record_score(const char *run_folder, const fr_bpb_result *result, double floor_bpb, fr_error *error);
+fr_status cli_record_score(const char *run_folder, const fr_bpb_result *result, double floor_bpb,
+                           fr_error *error);
 
 #endif

@@ -17,6 +17,6 @@ void cli_version(FILE *out)
     fprintf(out, "frontier %s (commit %s)\n", FR_VERSION, FR_COMMIT);
     fprintf(out, "compiler  %s\n", FR_COMPILER);
     fprintf(out, "processor %s, kernels %s\n", features.name, features.path);
-    fprintf(out, "libraries %s, PCRE2 %s, zstd %s, jansson %s, libsodium %s\n", fr_cpu_library_version(), pcre,
-            ZSTD_versionString(), jansson_version_str(), sodium_version_string());
+    fprintf(out, "libraries %s, PCRE2 %s, zstd %s, jansson %s, libsodium %s\n", fr_cpu_library_version(),
+            pcre, ZSTD_versionString(), jansson_version_str(), sodium_version_string());
 }

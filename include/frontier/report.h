@@ -32,14 +32,14 @@ typedef struct fr_series {
     const char *name;
     const double *x, *y; /* non-finite points are gaps */
     int64_t count;
-    bool points;         /* dots instead of a line */
+    bool points; /* dots instead of a line */
 } fr_series;
 typedef struct fr_plot {
     const char *title, *x_label, *y_label;
     const fr_series *series;
-    int series_count;    /* at most 8 */
-    bool from_zero;      /* the y axis starts at 0 */
-    double y_line;       /* a dashed level with `y_line_name`; NaN or no name = none */
+    int series_count; /* at most 8 */
+    bool from_zero;   /* the y axis starts at 0 */
+    double y_line;    /* a dashed level with `y_line_name`; NaN or no name = none */
     const char *y_line_name;
 } fr_plot;
 /* Long series are thinned to what a screen shows, keeping each column's extremes. */

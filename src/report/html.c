@@ -10,17 +10,24 @@
 static const char stylesheet[] =
     ":root{--bg:#fff;--fg:#1b1f24;--soft:#5b6570;--line:#d8dee4;--card:#f6f8fa;"
     "--s0:#0b62c4;--s1:#c2410c;--s2:#15803d;--s3:#7e22ce;--s4:#a16207;--s5:#0e7490;--s6:#be185d;--s7:#4b5563}"
-    "@media(prefers-color-scheme:dark){:root{--bg:#0e1116;--fg:#e6edf3;--soft:#9aa5b1;--line:#30363d;--card:#161b22;"
-    "--s0:#58a6ff;--s1:#ff9b60;--s2:#56d364;--s3:#d2a8ff;--s4:#e3b341;--s5:#39c5cf;--s6:#ff7bb5;--s7:#b1bac4}}"
-    "body{background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:62rem;padding:0 1rem}"
-    "h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 .6rem}p.sub{color:var(--soft);margin:.2rem 0 1.4rem}"
+    "@media(prefers-color-scheme:dark){:root{--bg:#0e1116;--fg:#e6edf3;--soft:#9aa5b1;--line:#30363d;--card:#"
+    "161b22;"
+    "--s0:#58a6ff;--s1:#ff9b60;--s2:#56d364;--s3:#d2a8ff;--s4:#e3b341;--s5:#39c5cf;--s6:#ff7bb5;--s7:#b1bac4}"
+    "}"
+    "body{background:var(--bg);color:var(--fg);font:15px/1.5 system-ui,sans-serif;margin:2rem "
+    "auto;max-width:62rem;padding:0 1rem}"
+    "h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:2rem 0 "
+    ".6rem}p.sub{color:var(--soft);margin:.2rem 0 1.4rem}"
     ".cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(9.5rem,1fr));gap:.7rem}"
     ".card{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.6rem .8rem}"
     ".card b{display:block;font-size:1.25rem;font-variant-numeric:tabular-nums;overflow-wrap:anywhere}"
     ".card span,.card i{color:var(--soft);font-size:.82rem;font-style:normal}"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;max-width:100%}td,th{border-bottom:1px solid var(--line);"
-    "padding:.25rem .9rem .25rem 0;text-align:left;vertical-align:top;overflow-wrap:anywhere}th{color:var(--soft);font-weight:600}"
-    "pre{background:var(--card);border:1px solid var(--line);border-radius:8px;padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere}"
+    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;max-width:100%}td,th{border-bottom:1px "
+    "solid var(--line);"
+    "padding:.25rem .9rem .25rem "
+    "0;text-align:left;vertical-align:top;overflow-wrap:anywhere}th{color:var(--soft);font-weight:600}"
+    "pre{background:var(--card);border:1px solid "
+    "var(--line);border-radius:8px;padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere}"
     "svg{width:100%;height:auto;margin:.4rem 0}svg text{fill:var(--soft);font:12px system-ui,sans-serif}"
     "svg .t{fill:var(--fg);font-weight:600}svg .g{stroke:var(--line)}svg .a{stroke:var(--soft)}";
 
@@ -29,7 +36,10 @@ static int utf8_length(const unsigned char *text)
 {
     if (text[0] < 0x80)
         return 1;
-    int length = text[0] >= 0xf0 && text[0] < 0xf5 ? 4 : text[0] >= 0xe0 && text[0] < 0xf0 ? 3 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2 : 0;
+    int length = text[0] >= 0xf0 && text[0] < 0xf5   ? 4
+                 : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+                 : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+                                                     : 0;
     for (int i = 1; i < length; i++)
         if ((text[i] & 0xc0) != 0x80)
             return 0;
@@ -73,8 +83,11 @@ static void wrap(fr_buffer *out, const char *before, const char *text, const cha
 
 void fr_page_begin(fr_buffer *out, const char *title, const char *subtitle)
 {
-    fr_buffer_printf(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                          "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><style>%s</style>", stylesheet);
+    fr_buffer_printf(
+        out,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"><style>%s</style>",
+        stylesheet);
     wrap(out, "<title>", title, "</title></head>\n<body>");
     wrap(out, "<h1>", title, "</h1>\n");
     wrap(out, "<p class=\"sub\">", subtitle ? subtitle : "", "</p>\n");

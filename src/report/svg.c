@@ -87,15 +87,21 @@ static void draw_axes(fr_buffer *out, const fr_plot *plot, const axis *x, const 
     char text[40];
     for (double v = ceil(x->low / x->step - 1e-9) * x->step; v <= x->high + x->step * 1e-6; v += x->step) {
         tick_text(text, sizeof text, v, x->step);
-        fr_buffer_printf(out, "<line class=\"g\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/><text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>\n",
-                         to_x(x, v), to_x(x, v), TOP, HEIGHT - BOTTOM, to_x(x, v), HEIGHT - BOTTOM + 16, text);
+        fr_buffer_printf(out,
+                         "<line class=\"g\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/><text x=\"%.1f\" "
+                         "y=\"%d\" text-anchor=\"middle\">%s</text>\n",
+                         to_x(x, v), to_x(x, v), TOP, HEIGHT - BOTTOM, to_x(x, v), HEIGHT - BOTTOM + 16,
+                         text);
     }
     for (double v = ceil(y->low / y->step - 1e-9) * y->step; v <= y->high + y->step * 1e-6; v += y->step) {
         tick_text(text, sizeof text, v, y->step);
-        fr_buffer_printf(out, "<line class=\"g\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+        fr_buffer_printf(out,
+                         "<line class=\"g\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" "
+                         "y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
                          LEFT, WIDTH - RIGHT, to_y(y, v), to_y(y, v), LEFT - 6, to_y(y, v) + 4, text);
     }
-    fr_buffer_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8);
+    fr_buffer_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", (LEFT + WIDTH - RIGHT) / 2,
+                     HEIGHT - 8);
     fr_html_escape(out, plot->x_label ? plot->x_label : "");
     fr_buffer_printf(out, "</text>\n");
 }
@@ -133,7 +139,9 @@ static void draw_points(fr_buffer *out, const fr_series *s, const axis *x, const
 {
     for (int64_t i = 0; i < s->count; i++)
         if (finite_point(s, i))
-            fr_buffer_printf(out, "<circle r=\"3.5\" fill=\"var(--s%d)\" cx=\"%.1f\" cy=\"%.1f\"><title>%.6g, %.6g</title></circle>\n",
+            fr_buffer_printf(out,
+                             "<circle r=\"3.5\" fill=\"var(--s%d)\" cx=\"%.1f\" cy=\"%.1f\"><title>%.6g, "
+                             "%.6g</title></circle>\n",
                              colour, to_x(x, s->x[i]), to_y(y, s->y[i]), s->x[i], s->y[i]);
 }
 
@@ -142,7 +150,10 @@ static void draw_legend(fr_buffer *out, const fr_plot *plot)
     double at = LEFT + 260;
     for (int s = 0; s < plot->series_count && plot->series_count > 1; s++) {
         const char *name = plot->series[s].name ? plot->series[s].name : "";
-        fr_buffer_printf(out, "<rect x=\"%.0f\" y=\"12\" width=\"12\" height=\"3\" fill=\"var(--s%d)\"/><text x=\"%.0f\" y=\"18\">", at, s % 8, at + 16);
+        fr_buffer_printf(out,
+                         "<rect x=\"%.0f\" y=\"12\" width=\"12\" height=\"3\" fill=\"var(--s%d)\"/><text "
+                         "x=\"%.0f\" y=\"18\">",
+                         at, s % 8, at + 16);
         fr_html_escape(out, name);
         fr_buffer_printf(out, "</text>\n");
         at += 34 + 7.0 * (double)strlen(name);
@@ -154,7 +165,9 @@ static void draw_level(fr_buffer *out, const fr_plot *plot, const axis *y)
     if (!plot->y_line_name || !isfinite(plot->y_line))
         return;
     double at = to_y(y, plot->y_line);
-    fr_buffer_printf(out, "<line class=\"a\" stroke-dasharray=\"5 4\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
+    fr_buffer_printf(out,
+                     "<line class=\"a\" stroke-dasharray=\"5 4\" x1=\"%d\" x2=\"%d\" y1=\"%.1f\" "
+                     "y2=\"%.1f\"/><text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">",
                      LEFT, WIDTH - RIGHT, at, at, WIDTH - RIGHT - 4, at - 5);
     fr_html_escape(out, plot->y_line_name);
     fr_buffer_printf(out, " %.4g</text>\n", plot->y_line);
@@ -181,7 +194,8 @@ void fr_plot_svg(fr_buffer *out, const fr_plot *plot)
         return;
     }
     axis x = make_axis(xr[0], xr[1], 9, false), y = make_axis(yr[0], yr[1], 5, true);
-    snprintf(title, sizeof title, "%s%s%s%s", plot->title, plot->y_label ? " (" : "", plot->y_label ? plot->y_label : "", plot->y_label ? ")" : "");
+    snprintf(title, sizeof title, "%s%s%s%s", plot->title, plot->y_label ? " (" : "",
+             plot->y_label ? plot->y_label : "", plot->y_label ? ")" : "");
     begin_svg(out, title, HEIGHT);
     draw_axes(out, plot, &x, &y);
     draw_level(out, plot, &y);
@@ -204,7 +218,9 @@ void fr_bars_svg(fr_buffer *out, const char *title, const char *unit, const fr_p
         double width = most > 0 ? parts[i].value / most * 480 : 0, y = 32 + 22 * i;
         fr_buffer_printf(out, "<text x=\"190\" y=\"%.0f\" text-anchor=\"end\">", y + 12);
         fr_html_escape(out, parts[i].name);
-        fr_buffer_printf(out, "</text><rect x=\"198\" y=\"%.0f\" width=\"%.1f\" height=\"15\" rx=\"2\" fill=\"var(--s0)\"/><text x=\"%.1f\" y=\"%.0f\">%.3g ",
+        fr_buffer_printf(out,
+                         "</text><rect x=\"198\" y=\"%.0f\" width=\"%.1f\" height=\"15\" rx=\"2\" "
+                         "fill=\"var(--s0)\"/><text x=\"%.1f\" y=\"%.0f\">%.3g ",
                          y, width, 204 + width, y + 12, parts[i].value);
         fr_html_escape(out, unit);
         fr_buffer_printf(out, ", %.1f %%</text>\n", total > 0 ? 100 * parts[i].value / total : 0);

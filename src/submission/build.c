@@ -27,7 +27,8 @@ static fr_status find_places(places *p, fr_error *error)
     char self[900], folder[1000];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length <= 0)
-        return fr_error_set(error, FR_BAD_ENVIRONMENT, "/proc/self/exe", NULL, "cannot tell where frontier is installed");
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, "/proc/self/exe", NULL,
+                            "cannot tell where frontier is installed");
     self[length] = 0;
     *strrchr(self, '/') = 0;
     static const struct {
@@ -43,18 +44,21 @@ static fr_status find_places(places *p, fr_error *error)
         if (fr_path_exists(p->library) && fr_path_exists(header))
             return FR_OK;
     }
-    return fr_error_set(error, FR_BAD_ENVIRONMENT, self, "build it with 'make', or install it with 'make install'",
+    return fr_error_set(error, FR_BAD_ENVIRONMENT, self,
+                        "build it with 'make', or install it with 'make install'",
                         "libfrontier.a and the headers are not beside this frontier");
 }
 
 /* The sources in order of name, hashed as (name, size, bytes) each. */
-static fr_status list_sources(fr_arena *arena, const char *folder, char ***paths, size_t *count, char sha256[65], fr_error *error)
+static fr_status list_sources(fr_arena *arena, const char *folder, char ***paths, size_t *count,
+                              char sha256[65], fr_error *error)
 {
     char **names;
     size_t all;
     fr_buffer text;
     if (!fr_path_is_folder(folder))
-        return fr_error_set(error, FR_BAD_USAGE, folder, "give the folder that holds train.c", "no such folder");
+        return fr_error_set(error, FR_BAD_USAGE, folder, "give the folder that holds train.c",
+                            "no such folder");
     FR_TRY(fr_folder_list(arena, folder, &names, &all, error));
     *paths = fr_arena_alloc(arena, (all + 1) * sizeof **paths);
     *count = 0;
@@ -75,9 +79,11 @@ static fr_status list_sources(fr_arena *arena, const char *folder, char ***paths
             (*paths)[(*count)++] = path;
     }
     if (status == FR_OK && text.failed)
-        status = fr_error_set(error, FR_BAD_DATA, folder, "keep data out of the sources", "more than 64 MiB of source");
+        status = fr_error_set(error, FR_BAD_DATA, folder, "keep data out of the sources",
+                              "more than 64 MiB of source");
     if (status == FR_OK && *count == 0)
-        status = fr_error_set(error, FR_BAD_USAGE, folder, "copy baseline/train.c there and edit it", "no .c file in the folder");
+        status = fr_error_set(error, FR_BAD_USAGE, folder, "copy baseline/train.c there and edit it",
+                              "no .c file in the folder");
     if (status == FR_OK)
         fr_sha256(text.data, text.length, sha256);
     fr_buffer_release(&text);
@@ -97,7 +103,8 @@ static fr_status run_compiler(char *const *arguments, const char *log, fr_error 
     int failed = posix_spawnp(&child, arguments[0], &actions, NULL, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     if (failed)
-        return fr_error_set(error, FR_BAD_ENVIRONMENT, arguments[0], "install gcc, or name a compiler in CC", "the compiler does not start: %s", strerror(failed));
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, arguments[0], "install gcc, or name a compiler in CC",
+                            "the compiler does not start: %s", strerror(failed));
     while (waitpid(child, &state, 0) < 0 && errno == EINTR)
         ;
     if (WIFEXITED(state) && WEXITSTATUS(state) == 0)
@@ -105,17 +112,21 @@ static fr_status run_compiler(char *const *arguments, const char *log, fr_error 
     return fr_error_set(error, FR_ANSWER_NO, NULL, NULL, "the submission does not compile");
 }
 
-static fr_status compile(fr_arena *arena, char **sources, size_t count, const char *program, const places *p, fr_error *error)
+static fr_status compile(fr_arena *arena, char **sources, size_t count, const char *program, const places *p,
+                         fr_error *error)
 {
-    static const char *const flags[] = {"-std=c11", "-D_GNU_SOURCE", "-O2", "-g", "-Wall", "-ffp-contract=off", "-pthread", "-rdynamic"};
-    static const char *const libraries[] = {"-ldnnl", "-lpcre2-8", "-ljansson", "-lzstd", "-lz", "-lsodium", "-lm"};
+    static const char *const flags[] = {"-std=c11", "-D_GNU_SOURCE",     "-O2",      "-g",
+                                        "-Wall",    "-ffp-contract=off", "-pthread", "-rdynamic"};
+    static const char *const libraries[] = {"-ldnnl", "-lpcre2-8", "-ljansson", "-lzstd",
+                                            "-lz",    "-lsodium",  "-lm"};
     char *arguments[BUILD_MAX_ARGUMENTS];
     size_t n = 0, fixed = 8 + sizeof flags / sizeof *flags + sizeof libraries / sizeof *libraries;
     const char *compiler = getenv("CC");
     char *log = fr_arena_printf(arena, "%s.log", program), *text = NULL;
     size_t bytes = 0;
     if (count + fixed > BUILD_MAX_ARGUMENTS)
-        return fr_error_set(error, FR_BAD_USAGE, program, "put the code into fewer files", "%zu source files are too many", count);
+        return fr_error_set(error, FR_BAD_USAGE, program, "put the code into fewer files",
+                            "%zu source files are too many", count);
     arguments[n++] = (char *)(uintptr_t)(compiler && *compiler ? compiler : "gcc");
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         arguments[n++] = (char *)(uintptr_t)flags[i];
@@ -126,7 +137,7 @@ static fr_status compile(fr_arena *arena, char **sources, size_t count, const ch
     arguments[n++] = (char *)(uintptr_t)p->library;
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
         arguments[n++] = (char *)(uintptr_t)libraries[i];
-    arguments[n++] = (char *)(uintptr_t)"-o";
+    arguments[n++] = (char *)(uintptr_t) "-o";
     arguments[n++] = (char *)(uintptr_t)program;
     arguments[n] = NULL;
     fr_status status = run_compiler(arguments, log, error);

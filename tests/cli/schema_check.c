@@ -18,13 +18,20 @@ static void complain(const char *path, const char *what)
 
 static bool has_type(const json_t *value, const char *type)
 {
-    if (strcmp(type, "object") == 0) return json_is_object(value);
-    if (strcmp(type, "array") == 0) return json_is_array(value);
-    if (strcmp(type, "string") == 0) return json_is_string(value);
-    if (strcmp(type, "integer") == 0) return json_is_integer(value);
-    if (strcmp(type, "number") == 0) return json_is_number(value);
-    if (strcmp(type, "boolean") == 0) return json_is_boolean(value);
-    if (strcmp(type, "null") == 0) return json_is_null(value);
+    if (strcmp(type, "object") == 0)
+        return json_is_object(value);
+    if (strcmp(type, "array") == 0)
+        return json_is_array(value);
+    if (strcmp(type, "string") == 0)
+        return json_is_string(value);
+    if (strcmp(type, "integer") == 0)
+        return json_is_integer(value);
+    if (strcmp(type, "number") == 0)
+        return json_is_number(value);
+    if (strcmp(type, "boolean") == 0)
+        return json_is_boolean(value);
+    if (strcmp(type, "null") == 0)
+        return json_is_null(value);
     return false;
 }
 
@@ -41,7 +48,8 @@ static void check_type(const json_t *type, const json_t *value, const char *path
 
 static void check_object(const json_t *schema, const json_t *value, const char *path)
 {
-    json_t *properties = json_object_get(schema, "properties"), *rest = json_object_get(schema, "additionalProperties");
+    json_t *properties = json_object_get(schema, "properties"),
+           *rest = json_object_get(schema, "additionalProperties");
     json_t *required = json_object_get(schema, "required"), *member;
     const char *key;
     char inner[512];
@@ -50,7 +58,8 @@ static void check_object(const json_t *schema, const json_t *value, const char *
             snprintf(inner, sizeof inner, "%.300s/%s", path, json_string_value(json_array_get(required, i)));
             complain(inner, "is missing");
         }
-    json_object_foreach((json_t *)value, key, member) {
+    json_object_foreach((json_t *)value, key, member)
+    {
         json_t *sub = json_object_get(properties, key);
         snprintf(inner, sizeof inner, "%.300s/%.200s", path, key);
         if (!sub && json_is_false(rest))
@@ -62,11 +71,13 @@ static void check_object(const json_t *schema, const json_t *value, const char *
 
 static void check(const json_t *schema, const json_t *value, const char *path)
 {
-    static const char *const known[] = {"$schema", "title", "description", "type", "properties", "required",
-                                        "additionalProperties", "items", "enum", "minimum", "maximum"};
+    static const char *const known[] = {
+        "$schema", "title", "description", "type",   "properties", "required", "additionalProperties",
+        "items",   "enum",  "minimum",     "maximum"};
     const char *key;
     json_t *rule;
-    json_object_foreach((json_t *)schema, key, rule) {
+    json_object_foreach((json_t *)schema, key, rule)
+    {
         bool found = false;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             found |= strcmp(known[i], key) == 0;
@@ -75,9 +86,11 @@ static void check(const json_t *schema, const json_t *value, const char *path)
     }
     if ((rule = json_object_get(schema, "type")))
         check_type(rule, value, path);
-    if ((rule = json_object_get(schema, "minimum")) && json_is_number(value) && json_number_value(value) < json_number_value(rule))
+    if ((rule = json_object_get(schema, "minimum")) && json_is_number(value) &&
+        json_number_value(value) < json_number_value(rule))
         complain(path, "is below the minimum");
-    if ((rule = json_object_get(schema, "maximum")) && json_is_number(value) && json_number_value(value) > json_number_value(rule))
+    if ((rule = json_object_get(schema, "maximum")) && json_is_number(value) &&
+        json_number_value(value) > json_number_value(rule))
         complain(path, "is above the maximum");
     if ((rule = json_object_get(schema, "enum"))) {
         bool found = false;

@@ -14,14 +14,19 @@
 
 enum { ROWS = 4, T = 24, N = ROWS * T, VOCAB = 61, STEPS = 20 };
 
-static const char kit[] =
-    "model.depth=3 model.width=32 model.head_dim=16 model.context=24 model.windows=\"L\" model.numerics=\"fp32\" "
-    "optim.batch_tokens=96 optim.shards=4 optim.clip=0.0 optim.momentum=0.95 schedule.warm=0.0 schedule.cool=0.75 schedule.floor=0.05";
+static const char kit[] = "model.depth=3 model.width=32 model.head_dim=16 model.context=24 "
+                          "model.windows=\"L\" model.numerics=\"fp32\" "
+                          "optim.batch_tokens=96 optim.shards=4 optim.clip=0.0 optim.momentum=0.95 "
+                          "schedule.warm=0.0 schedule.cool=0.75 schedule.floor=0.05";
 static const char nanochat[] =
-    "model.depth=4 model.width=32 model.head_dim=8 model.kv_heads=2 model.context=24 model.windows=\"SSSL\" model.short_window=5 "
-    "model.qk_gain=1.2 model.value_embeddings=true model.smear=true model.backout=true model.numerics=\"fp32\" optim.batch_tokens=96 optim.shards=4 optim.clip=0.0 "
-    "optim.matrix_decay=0.28 optim.momentum=0.97 optim.momentum_steps=400 optim.muon_equalize=true optim.muon_plus=true optim.head_lr=0.008 "
-    "optim.scalar_lr=0.5 optim.scalar_beta1=0.8 optim.resid_lr_factor=0.01 schedule.warm=0.1 schedule.cool=0.65 schedule.floor=0.05 schedule.decay=\"cosine\"";
+    "model.depth=4 model.width=32 model.head_dim=8 model.kv_heads=2 model.context=24 model.windows=\"SSSL\" "
+    "model.short_window=5 "
+    "model.qk_gain=1.2 model.value_embeddings=true model.smear=true model.backout=true "
+    "model.numerics=\"fp32\" optim.batch_tokens=96 optim.shards=4 optim.clip=0.0 "
+    "optim.matrix_decay=0.28 optim.momentum=0.97 optim.momentum_steps=400 optim.muon_equalize=true "
+    "optim.muon_plus=true optim.head_lr=0.008 "
+    "optim.scalar_lr=0.5 optim.scalar_beta1=0.8 optim.resid_lr_factor=0.01 schedule.warm=0.1 "
+    "schedule.cool=0.65 schedule.floor=0.05 schedule.decay=\"cosine\"";
 
 typedef struct fixture {
     fr_recipe recipe;
@@ -65,9 +70,13 @@ static void set_tokens(fixture *f, int step)
 /* Center and spread of a parameter's first values, as lab/model_reference.py has them. */
 static void start_of(const char *name, double *center, double *spread)
 {
-    static const struct { const char *part; double center, spread; } table[] = {
-        {"wte.weight", 0, 2.0}, {"lm_head", 0, 0.6}, {"attn.c_proj", 0, 0.4}, {"attn.ve_gate", 0, 0.3}, {"attn.c_", 0, 0.6}, {"mlp.c_fc", 0, 0.4},
-        {"mlp.c_proj", 0, 0.3}, {"value_embeds", 0, 0.6}, {"smear_gate", 0, 0.3}, {"smear_lambda", 0.3, 0}, {"backout_lambda", 0.2, 0}};
+    static const struct {
+        const char *part;
+        double center, spread;
+    } table[] = {{"wte.weight", 0, 2.0},   {"lm_head", 0, 0.6},       {"attn.c_proj", 0, 0.4},
+                 {"attn.ve_gate", 0, 0.3}, {"attn.c_", 0, 0.6},       {"mlp.c_fc", 0, 0.4},
+                 {"mlp.c_proj", 0, 0.3},   {"value_embeds", 0, 0.6},  {"smear_gate", 0, 0.3},
+                 {"smear_lambda", 0.3, 0}, {"backout_lambda", 0.2, 0}};
     int layer = 0;
     sscanf(name, "transformer.h.%d.", &layer);
     *center = strstr(name, "resid_lambda") ? 1.1 - 0.03 * layer : 0.2 - 0.04 * layer;
@@ -110,8 +119,12 @@ static bool setup(fixture *f, const char *settings, const char *vectors, bool re
     CHECK_OK(fr_model_build(f->graph, &f->recipe, VOCAB, &error));
     if (!reference)
         CHECK_OK(fr_cpu_kernels(&kernels, &error));
-    fr_plan_options options = {.extent = {ROWS, T}, .numerics = FR_NUMERICS_F32, .train = true, .outputs = (const char *const[]){"nats", "logits"},
-                               .output_count = 2, .kernels = kernels};
+    fr_plan_options options = {.extent = {ROWS, T},
+                               .numerics = FR_NUMERICS_F32,
+                               .train = true,
+                               .outputs = (const char *const[]){"nats", "logits"},
+                               .output_count = 2,
+                               .kernels = kernels};
     CHECK_OK(fr_plan_create(&f->plan, f->graph, &options, &error));
     const char *top = getenv("TOP");
     snprintf(path, sizeof path, "%s/tests/vectors/%s", top ? top : ".", vectors);
@@ -139,7 +152,11 @@ static double run_batch(fixture *f)
 {
     fr_error error = {0};
     fr_binding bindings[] = {{"tokens", f->inputs}, {"targets", f->targets}, {"loss_scale", &f->loss_scale}};
-    fr_run_args args = {.arena = f->arena, .parameters = f->parameters, .gradients = f->gradients, .inputs = bindings, .input_count = 3};
+    fr_run_args args = {.arena = f->arena,
+                        .parameters = f->parameters,
+                        .gradients = f->gradients,
+                        .inputs = bindings,
+                        .input_count = 3};
     CHECK_OK(fr_plan_run(f->plan, &args, &error));
     fr_dtype dtype;
     const float *nats = fr_plan_output(f->plan, f->arena, "nats", &dtype);
@@ -160,7 +177,8 @@ static void check_tensor(const char *name, const float *got, const float *want, 
     double relative = sqrt(difference) / (sqrt(size) + 1e-12);
     if (!(relative <= most)) {
         char text[200];
-        snprintf(text, sizeof text, "%.100s: differs by %.3g of its norm, %.3g allowed", name, relative, most);
+        snprintf(text, sizeof text, "%.100s: differs by %.3g of its norm, %.3g allowed", name, relative,
+                 most);
         test_fail(__FILE__, __LINE__, text);
     }
 }
@@ -186,8 +204,10 @@ static void check_batch(const char *settings, const char *vectors, bool referenc
         double loss = run_batch(&f);
         fr_dtype dtype;
         CHECK_NEAR(loss, *(const float *)fr_tensor_file_find(f.file, "loss")->data, 0, 1e-5);
-        check_tensor("nats", fr_plan_output(f.plan, f.arena, "nats", &dtype), fr_tensor_file_find(f.file, "nats")->data, N, 1e-4);
-        check_tensor("logits", fr_plan_output(f.plan, f.arena, "logits", &dtype), fr_tensor_file_find(f.file, "logits")->data, (int64_t)T * VOCAB, 1e-4);
+        check_tensor("nats", fr_plan_output(f.plan, f.arena, "nats", &dtype),
+                     fr_tensor_file_find(f.file, "nats")->data, N, 1e-4);
+        check_tensor("logits", fr_plan_output(f.plan, f.arena, "logits", &dtype),
+                     fr_tensor_file_find(f.file, "logits")->data, (int64_t)T * VOCAB, 1e-4);
         check_parameters(&f, "grad", f.gradients, 1e-4);
     }
     release(&f);
@@ -214,11 +234,29 @@ static void check_training(const char *settings, const char *vectors)
     release(&f);
 }
 
-TEST(kit_batch_on_reference_kernels) { check_batch(kit, "model_kit.safetensors", true); }
-TEST(kit_batch_on_this_processor) { check_batch(kit, "model_kit.safetensors", false); }
-TEST(kit_twenty_steps) { check_training(kit, "model_kit.safetensors"); }
-TEST(nanochat_batch_on_reference_kernels) { check_batch(nanochat, "model_nanochat.safetensors", true); }
-TEST(nanochat_batch_on_this_processor) { check_batch(nanochat, "model_nanochat.safetensors", false); }
-TEST(nanochat_twenty_steps) { check_training(nanochat, "model_nanochat.safetensors"); }
+TEST(kit_batch_on_reference_kernels)
+{
+    check_batch(kit, "model_kit.safetensors", true);
+}
+TEST(kit_batch_on_this_processor)
+{
+    check_batch(kit, "model_kit.safetensors", false);
+}
+TEST(kit_twenty_steps)
+{
+    check_training(kit, "model_kit.safetensors");
+}
+TEST(nanochat_batch_on_reference_kernels)
+{
+    check_batch(nanochat, "model_nanochat.safetensors", true);
+}
+TEST(nanochat_batch_on_this_processor)
+{
+    check_batch(nanochat, "model_nanochat.safetensors", false);
+}
+TEST(nanochat_twenty_steps)
+{
+    check_training(nanochat, "model_nanochat.safetensors");
+}
 
 TEST_MAIN(reference)

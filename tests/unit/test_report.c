@@ -37,14 +37,21 @@ TEST(page_parts_escape_their_text)
 
 TEST(plots_of_odd_numbers_hold_no_nan)
 {
-    double xs[][4] = {{0, 1, 2, 3}, {5, 5, 5, 5}, {0, NAN, 2, INFINITY}, {1e-9, 2e-9, 3e-9, 4e-9}, {-1e12, 0, 1, 1e12}};
+    double xs[][4] = {
+        {0, 1, 2, 3}, {5, 5, 5, 5}, {0, NAN, 2, INFINITY}, {1e-9, 2e-9, 3e-9, 4e-9}, {-1e12, 0, 1, 1e12}};
     for (size_t i = 0; i < sizeof xs / sizeof *xs; i++)
         for (size_t j = 0; j < sizeof xs / sizeof *xs; j++)
             for (int64_t n = 0; n <= 4; n++) {
                 fr_buffer b = begin();
                 fr_series s = {"a<b", xs[i], xs[j], n, n % 2 == 0};
                 fr_series both[2] = {s, s};
-                fr_plot p = {.title = "t", .x_label = "x", .series = both, .series_count = 2, .from_zero = n == 3, .y_line = 2, .y_line_name = n == 4 ? "floor" : NULL};
+                fr_plot p = {.title = "t",
+                             .x_label = "x",
+                             .series = both,
+                             .series_count = 2,
+                             .from_zero = n == 3,
+                             .y_line = 2,
+                             .y_line_name = n == 4 ? "floor" : NULL};
                 fr_plot_svg(&b, &p);
                 CHECK(!b.failed && strstr(b.data, "nan") == NULL && strstr(b.data, "inf") == NULL);
                 fr_buffer_release(&b);
