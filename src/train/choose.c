@@ -2,8 +2,10 @@
  *
  * Rules of thumb, each with its reason:
  *   - a run turns about 45 % of the processor's peak into training, so F = 0.45 * peak * budget is what there is;
- *   - a model wants about 12 tokens per scaling parameter (baseline.md 9.3), and text repeated more than four
- *     times stops teaching; so take the deepest model whose horizon F / flops_per_token allows both;
+ *   - a model wants 8 to 12 tokens per scaling parameter (baseline.md 9.3); larger ones use the processor better, so take
+ *     the deepest whose horizon F / flops_per_token reaches 8;
+ *   - text repeated more than four times stops teaching: while the smaller model would do that, go on to 2 tokens
+ *     per parameter;
  *   - rows shorter than the kit's cost less attention and more steps fit: 256 ids for seconds, 512 for minutes,
  *     1,024 beyond;
  *   - about a thousand updates are worth having before bigger batches are: the batch is the power of two below a
@@ -16,7 +18,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double UTILISATION = 0.45, TOKENS_PER_PARAMETER = 12, MOST_EPOCHS = 4, WANTED_STEPS = 1000;
+static const double UTILISATION = 0.45, TOKENS_PER_PARAMETER = 8, MOST_EPOCHS = 4, WANTED_STEPS = 1000;
 enum { LEAST_BATCH = 4096, MOST_BATCH = 65536, MOST_DEPTH = 24 };
 
 typedef struct candidate {
@@ -42,10 +44,11 @@ static fr_status try_depth(candidate *c, int64_t depth, double budget, double fl
     return FR_OK;
 }
 
-static bool fits(const candidate *c, int64_t corpus_tokens)
+static bool fits(const candidate *next, const candidate *smaller, int64_t corpus_tokens)
 {
-    double wanted = TOKENS_PER_PARAMETER * (double)c->size.matmul_params, most = MOST_EPOCHS * (double)corpus_tokens;
-    return c->tokens >= wanted || (c->tokens > most && c->tokens >= wanted / 4 && corpus_tokens > 0);
+    double wanted = TOKENS_PER_PARAMETER * (double)next->size.matmul_params, most = MOST_EPOCHS * (double)corpus_tokens;
+    bool repeats = corpus_tokens > 0 && smaller->tokens > most;
+    return next->tokens >= wanted || (repeats && next->tokens >= wanted / 4);
 }
 
 static void set_batch(candidate *c)
@@ -67,7 +70,7 @@ fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t 
     FR_TRY(try_depth(&best, 1, budget, flops, vocab, error));
     for (int64_t depth = 2; depth <= MOST_DEPTH; depth++) {
         FR_TRY(try_depth(&next, depth, budget, flops, vocab, error));
-        if (!fits(&next, corpus_tokens))
+        if (!fits(&next, &best, corpus_tokens))
             break;
         best = next;
     }
