@@ -1,4 +1,5 @@
-/* An optimizer of one's own in a training run: sign descent with momentum (Signum) in place of Muon and AdamW.
+/* An optimizer of one's own in a training run: sign descent with momentum (Signum) in place of Muon and
+ * AdamW.
  *
  *     usage: own_optimizer [DATA RUN [STEPS]]      DATA: a folder made by `frontier data world` or `data import`
  *
@@ -45,8 +46,8 @@ static fr_status train(const fr_train_options *options, fr_error *error)
 
 static fr_status set_up(fr_train_options *options, fr_error *error)
 {
-    static const char *const small[] = {"model.depth=2", "model.width=64", "model.head_dim=32", "model.context=64",
-                                        "optim.batch_tokens=2048"};
+    static const char *const small[] = {"model.depth=2", "model.width=64", "model.head_dim=32",
+                                        "model.context=64", "optim.batch_tokens=2048"};
     FR_TRY(fr_recipe_defaults(&options->recipe, error));
     for (size_t i = 0; i < sizeof small / sizeof small[0]; i++)
         FR_TRY(fr_recipe_set(&options->recipe, small[i], error));
@@ -55,7 +56,8 @@ static fr_status set_up(fr_train_options *options, fr_error *error)
 
 static fr_status make_world(const char *folder, fr_error *error)
 {
-    fr_world_options world = {.out_folder = folder, .seed = 1, .docs_seed = 1, .bytes = 200000, .vocab = 512, .overwrite = true};
+    fr_world_options world = {
+        .out_folder = folder, .seed = 1, .docs_seed = 1, .bytes = 200000, .vocab = 512, .overwrite = true};
     fr_world_summary summary;
     return fr_world_generate(&world, &summary, error);
 }
@@ -73,7 +75,8 @@ int main(int argc, char **argv)
     snprintf(run, sizeof run, "%.500s.run-%ld", argv[0], (long)getpid());
     options.data_folder = argc > 2 ? argv[1] : data;
     options.run_folder = argc > 2 ? argv[2] : run;
-    options.clock = (fr_clock_options){.kind = FR_CLOCK_VIRTUAL, .seconds_per_step = 1, .budget = argc > 3 ? atof(argv[3]) : 10};
+    options.clock = (fr_clock_options){
+        .kind = FR_CLOCK_VIRTUAL, .seconds_per_step = 1, .budget = argc > 3 ? atof(argv[3]) : 10};
     fr_status status = set_up(&options, &error);
     if (status == FR_OK && argc < 3)
         status = make_world(data, &error);

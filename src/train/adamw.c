@@ -1,8 +1,8 @@
 /* adamw.c: one AdamW update of a stretch of numbers (baseline.md 2.2).
  *
- * Decay is decoupled and comes first, moments are fp32 and bias-corrected. Every element is on its own, so a
- * parameter may be cut anywhere without changing a bit. The powers of beta are multiplied out instead of calling
- * pow, whose last bit differs between C libraries.
+ * Decay is decoupled and comes first, moments are fp32 and bias-corrected. Every element is on its own, so
+ * a parameter may be cut anywhere without changing a bit. The powers of beta are multiplied out instead of
+ * calling pow, whose last bit differs between C libraries.
  */
 #include "frontier/train.h"
 
@@ -17,8 +17,8 @@ static double power(double base, int64_t exponent)
     return result;
 }
 
-void fr_adamw_update(float *weight, const float *gradient, float *first_moment, float *second_moment, int64_t count,
-                     const fr_adamw_options *options)
+void fr_adamw_update(float *weight, const float *gradient, float *first_moment, float *second_moment,
+                     int64_t count, const fr_adamw_options *options)
 {
     float keep1 = (float)(1 - options->beta1), keep2 = (float)(1 - options->beta2);
     float shrink = (float)(1 - options->lr * options->decay), eps = (float)options->eps;

@@ -1,7 +1,7 @@
 /* batch.c: a step of R rows is S shards of R/S rows, each cut into micro-batches of one shape.
  *
- * Shard s has rows s, s + S, s + 2S, ... so that what a shard sees does not depend on how long the step is. The
- * micro-batch is as many rows as divide every phase's share and hold at most about 2,048 tokens: that
+ * Shard s has rows s, s + S, s + 2S, ... so that what a shard sees does not depend on how long the step is.
+ * The micro-batch is as many rows as divide every phase's share and hold at most about 2,048 tokens: that
  * fills the matrix units of one core while the activations still fit its caches. Its shape never changes
  * within a run, and with it the order of every sum.
  */
@@ -19,7 +19,8 @@ static int64_t divisor_of_both(int64_t a, int64_t b)
     return a;
 }
 
-static fr_status rows_per_shard(const fr_recipe *recipe, int64_t tokens, const char *where, int64_t *rows, fr_error *error)
+static fr_status rows_per_shard(const fr_recipe *recipe, int64_t tokens, const char *where, int64_t *rows,
+                                fr_error *error)
 {
     int64_t unit = recipe->model.context * recipe->optim.shards;
     *rows = tokens / unit;
@@ -29,7 +30,8 @@ static fr_status rows_per_shard(const fr_recipe *recipe, int64_t tokens, const c
     char hint[160];
     snprintf(hint, sizeof hint, "the nearest that works is %lld; fewer optim.shards allow smaller ones",
              (long long)(nearest > 0 ? nearest : unit));
-    return fr_error_set(error, FR_BAD_USAGE, where, hint, "%lld tokens are not %lld shards of whole rows of %lld", (long long)tokens,
+    return fr_error_set(error, FR_BAD_USAGE, where, hint,
+                        "%lld tokens are not %lld shards of whole rows of %lld", (long long)tokens,
                         (long long)recipe->optim.shards, (long long)recipe->model.context);
 }
 
@@ -47,9 +49,10 @@ fr_status fr_batch_shape_of(const fr_recipe *recipe, fr_batch_shape *shape, fr_e
     }
     int64_t micro = recipe->optim.micro_rows;
     if (micro > 0 && common % micro != 0)
-        return fr_error_set(error, FR_BAD_USAGE, "optim.micro_rows", "choose a divisor of that number, or 0",
-                            "micro-batches of %lld rows do not divide the %lld rows common to all phases of a shard", (long long)micro,
-                            (long long)common);
+        return fr_error_set(
+            error, FR_BAD_USAGE, "optim.micro_rows", "choose a divisor of that number, or 0",
+            "micro-batches of %lld rows do not divide the %lld rows common to all phases of a shard",
+            (long long)micro, (long long)common);
     for (int64_t candidate = 1; recipe->optim.micro_rows == 0 && candidate <= common; candidate++)
         if (common % candidate == 0 && (candidate == 1 || candidate * recipe->model.context <= MICRO_TOKENS))
             micro = candidate;

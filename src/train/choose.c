@@ -32,7 +32,8 @@ static int64_t context_for(double budget)
     return budget < 180 ? 256 : budget < 1200 ? 512 : 1024;
 }
 
-static fr_status try_depth(candidate *c, int64_t depth, double budget, double flops, int64_t vocab, fr_error *error)
+static fr_status try_depth(candidate *c, int64_t depth, double budget, double flops, int64_t vocab,
+                           fr_error *error)
 {
     FR_TRY(fr_recipe_defaults(&c->recipe, error));
     c->recipe.model.depth = depth;
@@ -46,7 +47,8 @@ static fr_status try_depth(candidate *c, int64_t depth, double budget, double fl
 
 static bool fits(const candidate *next, const candidate *smaller, int64_t corpus_tokens)
 {
-    double wanted = TOKENS_PER_PARAMETER * (double)next->size.matmul_params, most = MOST_EPOCHS * (double)corpus_tokens;
+    double wanted = TOKENS_PER_PARAMETER * (double)next->size.matmul_params,
+           most = MOST_EPOCHS * (double)corpus_tokens;
     bool repeats = corpus_tokens > 0 && smaller->tokens > most;
     return next->tokens >= wanted || (repeats && next->tokens >= wanted / 4);
 }
@@ -61,11 +63,12 @@ static void set_batch(candidate *c)
         c->recipe.optim.shards /= 2;
 }
 
-fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t corpus_tokens, int64_t vocab, char *explanation,
-                           size_t explanation_size, fr_error *error)
+fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t corpus_tokens, int64_t vocab,
+                           char *explanation, size_t explanation_size, fr_error *error)
 {
     if (!(budget > 0) || !(flops > 0) || !isfinite(budget * flops))
-        return fr_error_set(error, FR_BAD_USAGE, "recipe", "give --budget, or name a recipe", "without a budget no recipe can be chosen");
+        return fr_error_set(error, FR_BAD_USAGE, "recipe", "give --budget, or name a recipe",
+                            "without a budget no recipe can be chosen");
     candidate best, next;
     FR_TRY(try_depth(&best, 1, budget, flops, vocab, error));
     for (int64_t depth = 2; depth <= MOST_DEPTH; depth++) {
@@ -79,10 +82,12 @@ fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t 
     fr_format_count(params, sizeof params, best.size.params);
     fr_format_count(tokens, sizeof tokens, (int64_t)fmin(best.tokens, 9e18));
     snprintf(explanation, explanation_size,
-             "depth %lld, width %lld, context %lld: %s parameters; at %.0f GFLOP/s peak and 45 %% use the budget buys about %s tokens, %.1f "
+             "depth %lld, width %lld, context %lld: %s parameters; at %.0f GFLOP/s peak and 45 %% use the "
+             "budget buys about %s tokens, %.1f "
              "times the corpus, in steps of %lld",
-             (long long)best.recipe.model.depth, (long long)fr_recipe_width(&best.recipe), (long long)best.recipe.model.context, params,
-             flops * 1e-9, tokens, corpus_tokens > 0 ? best.tokens / (double)corpus_tokens : 0.0,
+             (long long)best.recipe.model.depth, (long long)fr_recipe_width(&best.recipe),
+             (long long)best.recipe.model.context, params, flops * 1e-9, tokens,
+             corpus_tokens > 0 ? best.tokens / (double)corpus_tokens : 0.0,
              (long long)best.recipe.optim.batch_tokens);
     *out = best.recipe;
     return fr_recipe_check(out, error);

@@ -1,9 +1,10 @@
 /* failure.c: explaining a loss that is not a number, and keeping the evidence.
  *
- * When loss or gradient go bad, the weights are still those the step began with and the step's rows are still in
- * memory. So the micro-batches are run again, the suspicious one first, step by step, until a tensor with NaN or Inf
- * is found and can be named. That micro-batch and the weights go into the run folder (failed-batch.safetensors,
- * failed-model.safetensors), where anybody can run them again. Earlier checkpoints are not touched.
+ * When loss or gradient go bad, the weights are still those the step began with and the step's rows are
+ * still in memory. So the micro-batches are run again, the suspicious one first, step by step, until a
+ * tensor with NaN or Inf is found and can be named. That micro-batch and the weights go into the run folder
+ * (failed-batch.safetensors, failed-model.safetensors), where anybody can run them again. Earlier
+ * checkpoints are not touched.
  */
 #include "train/session.h"
 
@@ -57,8 +58,10 @@ static fr_status find_tensor(fr_session *session, finding *found, fr_error *erro
         return FR_OK;
     }
     /* The search overwrites a gradient buffer, so the summed gradient is looked at before. */
-    const char *gradient = losses_finite && fr_shards_sum(&session->shards)
-                               ? fr_nonfinite_parameter(session->graph, fr_shards_sum(&session->shards), session->pool) : NULL;
+    const char *gradient =
+        losses_finite && fr_shards_sum(&session->shards)
+            ? fr_nonfinite_parameter(session->graph, fr_shards_sum(&session->shards), session->pool)
+            : NULL;
     FR_TRY(search(session, first, found, error));
     for (int64_t i = 0; i < count && !found->tensor[0] && gradient; i++)
         FR_TRY(search(session, i, found, error));
@@ -71,17 +74,28 @@ static fr_status write_evidence(fr_session *session, const finding *found, fr_er
 {
     const fr_batch_shape *shape = &session->shape;
     char path[1024], step[24], scale[40];
-    fr_session_stage(session, 0, found->place / session->micro_batches, found->place % session->micro_batches);
+    fr_session_stage(session, 0, found->place / session->micro_batches,
+                     found->place % session->micro_batches);
     const int32_t *tokens = session->staging[0];
     fr_tensor_entry entries[] = {
-        {.name = "tokens", .dtype = FR_I32, .dims = 2, .shape = {shape->micro_rows, shape->T}, .data = tokens},
-        {.name = "targets", .dtype = FR_I32, .dims = 2, .shape = {shape->micro_rows, shape->T}, .data = tokens + shape->micro_rows * shape->T},
+        {.name = "tokens",
+         .dtype = FR_I32,
+         .dims = 2,
+         .shape = {shape->micro_rows, shape->T},
+         .data = tokens},
+        {.name = "targets",
+         .dtype = FR_I32,
+         .dims = 2,
+         .shape = {shape->micro_rows, shape->T},
+         .data = tokens + shape->micro_rows * shape->T},
     };
     snprintf(step, sizeof step, "%lld", (long long)session->totals.step);
     snprintf(scale, sizeof scale, "%.9g", (double)session->loss_scale);
-    const char *metadata[] = {"role", "failed batch", "step", step, "loss_scale", scale, "tensor", found->tensor};
+    const char *metadata[] = {"role",       "failed batch", "step",   step,
+                              "loss_scale", scale,          "tensor", found->tensor};
     FR_TRY(fr_tensor_file_write(fr_session_path(session, batch_name, path), entries, 2, metadata, 4, error));
-    return fr_model_save(session->graph, session->parameters, fr_session_path(session, weights_name, path), error);
+    return fr_model_save(session->graph, session->parameters, fr_session_path(session, weights_name, path),
+                         error);
 }
 
 fr_status fr_session_diagnose(fr_session *session, fr_error *error)
@@ -94,13 +108,15 @@ fr_status fr_session_diagnose(fr_session *session, fr_error *error)
         status = write_evidence(session, &found, place);
     if (status != FR_OK)
         return fr_session_fail(session, status, place);
-    snprintf(hint, sizeof hint, "lower the learning rate; the batch is kept in %s, its weights in %s", batch_name, weights_name);
+    snprintf(hint, sizeof hint, "lower the learning rate; the batch is kept in %s, its weights in %s",
+             batch_name, weights_name);
     const char *tensor = found.tensor[0] ? found.tensor : "loss";
     if (found.tensor[0])
-        fr_error_set(place, FR_ANSWER_NO, tensor, hint, "step %lld: NaN or Inf (loss %g)", (long long)session->totals.step, session->loss);
+        fr_error_set(place, FR_ANSWER_NO, tensor, hint, "step %lld: NaN or Inf (loss %g)",
+                     (long long)session->totals.step, session->loss);
     else
-        fr_error_set(place, FR_ANSWER_NO, tensor, hint, "step %lld: a loss of %g is beyond repair", (long long)session->totals.step,
-                     session->loss);
+        fr_error_set(place, FR_ANSWER_NO, tensor, hint, "step %lld: a loss of %g is beyond repair",
+                     (long long)session->totals.step, session->loss);
     return fr_session_fail(session, FR_ANSWER_NO, place);
 }
 
@@ -132,18 +148,22 @@ static void release_replay(replay *r)
 static const fr_tensor_entry *ids_of(const replay *r, const char *name)
 {
     const fr_tensor_entry *entry = fr_tensor_file_find(r->batch, name);
-    return entry && entry->dtype == FR_I32 && entry->dims == 2 && entry->shape[0] > 0 && entry->shape[1] > 0 ? entry : NULL;
+    return entry && entry->dtype == FR_I32 && entry->dims == 2 && entry->shape[0] > 0 && entry->shape[1] > 0
+               ? entry
+               : NULL;
 }
 
 static fr_status open_replay(replay *r, const char *folder, fr_error *error)
 {
     char path[1024];
     FR_TRY(fr_recipe_load(&r->recipe, fr_path_join(path, sizeof path, folder, "recipe.toml"), error));
-    FR_TRY(fr_tokenizer_load(&r->tokenizer, fr_path_join(path, sizeof path, folder, "tokenizer.json"), error));
+    FR_TRY(
+        fr_tokenizer_load(&r->tokenizer, fr_path_join(path, sizeof path, folder, "tokenizer.json"), error));
     FR_TRY(fr_tensor_file_open(&r->batch, fr_path_join(path, sizeof path, folder, batch_name), error));
     const fr_tensor_entry *tokens = ids_of(r, "tokens"), *targets = ids_of(r, "targets");
     if (!tokens || !targets || memcmp(tokens->shape, targets->shape, 2 * sizeof tokens->shape[0]) != 0)
-        return fr_error_set(error, FR_BAD_DATA, path, NULL, "tokens and targets are missing or of different shapes");
+        return fr_error_set(error, FR_BAD_DATA, path, NULL,
+                            "tokens and targets are missing or of different shapes");
     r->graph = fr_graph_create(error);
     if (!r->graph)
         return FR_BAD_ENVIRONMENT;
@@ -154,7 +174,8 @@ static fr_status open_replay(replay *r, const char *folder, fr_error *error)
     r->gradients = fr_allocate(bytes);
     if (!r->parameters || !r->gradients)
         return fr_error_memory(error, 2 * bytes, "the weights of the failed step");
-    return fr_model_load(r->graph, r->parameters, fr_path_join(path, sizeof path, folder, weights_name), error);
+    return fr_model_load(r->graph, r->parameters, fr_path_join(path, sizeof path, folder, weights_name),
+                         error);
 }
 
 static fr_status plan_replay(replay *r, fr_error *error)
@@ -189,8 +210,12 @@ static fr_status run_replay(replay *r, const char *folder, fr_replayed_batch *ou
         valid += ((const int32_t *)targets->data)[i] >= 0;
     float scale = valid > 0 ? (float)(1 / (double)valid) : 0;
     fr_binding inputs[] = {{"tokens", tokens->data}, {"targets", targets->data}, {"loss_scale", &scale}};
-    fr_run_args args = {.arena = r->arena, .parameters = r->parameters, .prepared = fr_prepared_table(r->prepared),
-                        .gradients = r->gradients, .inputs = inputs, .input_count = 3};
+    fr_run_args args = {.arena = r->arena,
+                        .parameters = r->parameters,
+                        .prepared = fr_prepared_table(r->prepared),
+                        .gradients = r->gradients,
+                        .inputs = inputs,
+                        .input_count = 3};
     FR_TRY(fr_plan_run(r->plan, &args, error));
     fr_dtype dtype;
     out->loss = (double)*(const float *)fr_plan_output(r->plan, r->arena, "loss", &dtype);

@@ -1,10 +1,10 @@
 /* groups.c: the table from a parameter's group to its learning rate and constants (baseline.md 2.1, 10.3).
  *
  * A row says where in the recipe the group's numbers live and which scales apply. The width scale
- * (C/768)^-0.5 belongs to tables whose rows are read one at a time, embedding, head and value tables; the batch
- * scale sqrt(batch / reference) to everything except the few loose scalars (smear, backout, gains), which
- * the reference leaves alone. Matrices go to Muon, with max(1, rows/columns)^0.5, or to plain AdamW when the
- * recipe asks for that.
+ * (C/768)^-0.5 belongs to tables whose rows are read one at a time, embedding, head and value tables; the
+ * batch scale sqrt(batch / reference) to everything except the few loose scalars (smear, backout, gains),
+ * which the reference leaves alone. Matrices go to Muon, with max(1, rows/columns)^0.5, or to plain AdamW
+ * when the recipe asks for that.
  */
 #include "train/groups.h"
 
@@ -12,7 +12,8 @@
 #include <string.h>
 
 #define OPTIM(FIELD) offsetof(fr_recipe, optim.FIELD)
-#define NUMBERS(PREFIX) OPTIM(PREFIX##_lr), OPTIM(PREFIX##_beta1), OPTIM(PREFIX##_beta2), OPTIM(PREFIX##_decay)
+#define NUMBERS(PREFIX)                                                                                      \
+    OPTIM(PREFIX##_lr), OPTIM(PREFIX##_beta1), OPTIM(PREFIX##_beta2), OPTIM(PREFIX##_decay)
 
 typedef struct group_row {
     const char *name;
@@ -21,12 +22,9 @@ typedef struct group_row {
 } group_row;
 
 static const group_row group_rows[] = {
-    {"embedding", NUMBERS(embedding), true, true, false},
-    {"head", NUMBERS(head), true, true, false},
-    {"value", NUMBERS(value), true, true, false},
-    {"scalar", NUMBERS(scalar), false, false, false},
-    {"resid", NUMBERS(scalar), false, true, true},
-    {"x0", NUMBERS(scalar), false, true, false},
+    {"embedding", NUMBERS(embedding), true, true, false}, {"head", NUMBERS(head), true, true, false},
+    {"value", NUMBERS(value), true, true, false},         {"scalar", NUMBERS(scalar), false, false, false},
+    {"resid", NUMBERS(scalar), false, true, true},        {"x0", NUMBERS(scalar), false, true, false},
     {"matrix", NUMBERS(adamw), false, true, false},
 };
 enum { GROUPS = sizeof group_rows / sizeof group_rows[0] };
@@ -45,7 +43,8 @@ static fr_status unknown_group(const fr_parameter_info *parameter, fr_error *err
     char hint[200];
     snprintf(hint, sizeof hint, "%s%s%sthe groups are embedding, head, value, scalar, resid, x0 and matrix",
              nearest ? "did you mean '" : "", nearest ? nearest : "", nearest ? "'? " : "");
-    return fr_error_set(error, FR_BAD_USAGE, parameter->name, hint, "unknown parameter group '%s'", parameter->group);
+    return fr_error_set(error, FR_BAD_USAGE, parameter->name, hint, "unknown parameter group '%s'",
+                        parameter->group);
 }
 
 static double batch_scale(const fr_recipe *recipe)
@@ -70,7 +69,8 @@ static fr_group_rule muon_rule(const fr_recipe *recipe, const fr_parameter_info 
     };
 }
 
-fr_status fr_group_rule_for(const fr_recipe *recipe, const fr_parameter_info *parameter, fr_group_rule *rule, fr_error *error)
+fr_status fr_group_rule_for(const fr_recipe *recipe, const fr_parameter_info *parameter, fr_group_rule *rule,
+                            fr_error *error)
 {
     if (strcmp(parameter->group, "matrix") == 0 && strcmp(recipe->optim.kind, "muon") == 0) {
         *rule = muon_rule(recipe, parameter);

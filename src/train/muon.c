@@ -1,16 +1,16 @@
 /* muon.c: one Muon update of one matrix (baseline.md 2.3).
  *
- * Momentum in Nesterov form gives a direction U; Polar Express makes it orthogonal; NorMuon evens out its rows
- * (or columns) by a running second moment and keeps its Frobenius norm; the weight moves along it and decays where
- * both point the same way (cautious decay). Everything but the iterate's bf16 rounding is fp32, norms are
- * accumulated in double.
+ * Momentum in Nesterov form gives a direction U; Polar Express makes it orthogonal; NorMuon evens out its
+ * rows (or columns) by a running second moment and keeps its Frobenius norm; the weight moves along it and
+ * decays where both point the same way (cautious decay). Everything but the iterate's bf16 rounding is
+ * fp32, norms are accumulated in double.
  *
- * A zero gradient must pass through unharmed: the floors in the divisions (1e-6 and 1e-10) turn 0/0 into 0, and
- * the mask then includes equality, so the weight still decays by lr * decay. Projections that start at zero
- * have zero gradients behind them in step 0, so this is the normal first step and no curiosity.
+ * A zero gradient must pass through unharmed: the floors in the divisions (1e-6 and 1e-10) turn 0/0 into 0,
+ * and the mask then includes equality, so the weight still decays by lr * decay. Projections that start at
+ * zero have zero gradients behind them in step 0, so this is the normal first step and no curiosity.
  *
- * Work is cut into blocks of rows that depend on the shape alone, and each row is summed on its own, so a pool
- * of any size gives the same bits.
+ * Work is cut into blocks of rows that depend on the shape alone, and each row is summed on its own, so a
+ * pool of any size gives the same bits.
  */
 #include "frontier/train.h"
 #include "train/polar.h"
@@ -28,7 +28,7 @@ typedef struct muon_job {
     double *sums;   /* one per row or column, whichever is more */
     float *factors; /* the same */
     const fr_muon_options *options;
-    double target;  /* row norm of MuonEq, or a factor for every element */
+    double target; /* row norm of MuonEq, or a factor for every element */
     int64_t rows_per_job;
 } muon_job;
 
@@ -40,8 +40,8 @@ static size_t aligned(size_t bytes)
 size_t fr_muon_scratch_bytes(int64_t rows, int64_t columns)
 {
     size_t m = (size_t)rows, n = (size_t)columns, small = m < n ? m : n, large = m < n ? n : m;
-    return 2 * aligned(m * n * sizeof(float)) + 2 * aligned(small * small * sizeof(float)) + aligned(large * sizeof(double)) +
-           aligned(large * sizeof(float));
+    return 2 * aligned(m * n * sizeof(float)) + 2 * aligned(small * small * sizeof(float)) +
+           aligned(large * sizeof(double)) + aligned(large * sizeof(float));
 }
 
 static void *take(char **scratch, size_t bytes)
@@ -89,7 +89,8 @@ static void run_rows(void *context, int64_t index, int thread)
 static void for_rows(muon_job *job, row_function function)
 {
     row_loop loop = {job, function};
-    fr_pool_for(job->polar.pool, (job->polar.rows + job->rows_per_job - 1) / job->rows_per_job, run_rows, &loop);
+    fr_pool_for(job->polar.pool, (job->polar.rows + job->rows_per_job - 1) / job->rows_per_job, run_rows,
+                &loop);
 }
 
 static float *row_of_x(const muon_job *job, int64_t row)
@@ -236,10 +237,14 @@ static void apply_row(muon_job *job, int64_t row)
     }
 }
 
-void fr_muon_update(float *weight, const float *gradient, float *momentum_buffer, float *second_moment, int64_t rows, int64_t columns,
-                    const fr_muon_options *options, void *scratch)
+void fr_muon_update(float *weight, const float *gradient, float *momentum_buffer, float *second_moment,
+                    int64_t rows, int64_t columns, const fr_muon_options *options, void *scratch)
 {
-    muon_job job = {.weight = weight, .momentum = momentum_buffer, .second = second_moment, .gradient = gradient, .options = options};
+    muon_job job = {.weight = weight,
+                    .momentum = momentum_buffer,
+                    .second = second_moment,
+                    .gradient = gradient,
+                    .options = options};
     job.polar.bf16 = options->bf16;
     job.polar.pool = options->pool;
     lay_out(&job, rows, columns, scratch);

@@ -1,13 +1,13 @@
 /* optimizer.c: one update of every parameter by its group's rule.
  *
- * Work is handed out whole matrix by whole matrix, the costliest first, then AdamW in slices; every piece computes
- * the same bits whoever takes it. When one matrix is most of the work, Muon's matrices go one at a time and each is
- * split inside instead, over blocks that depend on its shape alone, so that
- * choice does not change a bit either.
+ * Work is handed out whole matrix by whole matrix, the costliest first, then AdamW in slices; every piece
+ * computes the same bits whoever takes it. When one matrix is most of the work, Muon's matrices go one at a
+ * time and each is split inside instead, over blocks that depend on its shape alone, so that choice does
+ * not change a bit either.
  *
- * State is one block of memory: for Muon a momentum matrix and one second moment per row (per column when wide),
- * for AdamW two moments per element. Gradients are looked at before anything moves: NaN or Inf is refused with
- * the parameter's name, and the state is as if the step had never been asked for.
+ * State is one block of memory: for Muon a momentum matrix and one second moment per row (per column when
+ * wide), for AdamW two moments per element. Gradients are looked at before anything moves: NaN or Inf is
+ * refused with the parameter's name, and the state is as if the step had never been asked for.
  */
 #include "train/optimizer.h"
 
@@ -55,7 +55,8 @@ static fr_status make_states(fr_optimizer *optimizer, const fr_recipe *recipe, f
             optimizer->scratch_each = scratch;
         /* Insertion keeps the matrices ordered by falling work, equal ones in the graph's order. */
         int at = optimizer->muon_count++;
-        for (; at > 0 && muon_work(optimizer->states[optimizer->muon[at - 1]].info) < muon_work(state->info); at--)
+        for (; at > 0 && muon_work(optimizer->states[optimizer->muon[at - 1]].info) < muon_work(state->info);
+             at--)
             optimizer->muon[at] = optimizer->muon[at - 1];
         optimizer->muon[at] = i;
     }
@@ -80,7 +81,8 @@ static fr_status give_memory(fr_optimizer *optimizer, fr_error *error)
     return FR_OK;
 }
 
-static fr_status describe(fr_optimizer **out, const fr_graph *graph, const fr_recipe *recipe, fr_pool *pool, fr_error *error)
+static fr_status describe(fr_optimizer **out, const fr_graph *graph, const fr_recipe *recipe, fr_pool *pool,
+                          fr_error *error)
 {
     fr_optimizer *optimizer = fr_allocate(sizeof *optimizer);
     if (!optimizer)
@@ -105,7 +107,8 @@ static fr_status describe(fr_optimizer **out, const fr_graph *graph, const fr_re
     return status;
 }
 
-fr_status fr_optimizer_create(fr_optimizer **out, const fr_graph *graph, const fr_recipe *recipe, fr_pool *pool, fr_error *error)
+fr_status fr_optimizer_create(fr_optimizer **out, const fr_graph *graph, const fr_recipe *recipe,
+                              fr_pool *pool, fr_error *error)
 {
     fr_optimizer *optimizer;
     FR_TRY(describe(&optimizer, graph, recipe, pool, error));
@@ -117,7 +120,8 @@ fr_status fr_optimizer_create(fr_optimizer **out, const fr_graph *graph, const f
     return status;
 }
 
-fr_status fr_optimizer_estimate(const fr_graph *graph, const fr_recipe *recipe, int threads, int64_t *bytes, fr_error *error)
+fr_status fr_optimizer_estimate(const fr_graph *graph, const fr_recipe *recipe, int threads, int64_t *bytes,
+                                fr_error *error)
 {
     fr_optimizer *optimizer;
     FR_TRY(describe(&optimizer, graph, recipe, NULL, error));
@@ -198,7 +202,8 @@ typedef struct step_work {
     const fr_step_scalars *scalars;
 } step_work;
 
-static fr_muon_options muon_options(const fr_optimizer *optimizer, const fr_group_rule *rule, const fr_step_scalars *scalars)
+static fr_muon_options muon_options(const fr_optimizer *optimizer, const fr_group_rule *rule,
+                                    const fr_step_scalars *scalars)
 {
     return (fr_muon_options){
         .lr = rule->lr * scalars->lr_multiplier,
@@ -217,8 +222,8 @@ static void update_matrix(const step_work *work, int64_t index, int thread, fr_p
     const fr_parameter_state *state = &optimizer->states[optimizer->muon[index]];
     fr_muon_options options = muon_options(optimizer, &state->rule, work->scalars);
     options.pool = pool;
-    fr_muon_update(work->parameters + state->info->offset, work->gradients + state->info->offset, state->first, state->second,
-                   state->info->rows, state->info->columns, &options,
+    fr_muon_update(work->parameters + state->info->offset, work->gradients + state->info->offset,
+                   state->first, state->second, state->info->rows, state->info->columns, &options,
                    optimizer->scratch + (size_t)thread * optimizer->scratch_each);
 }
 
@@ -271,10 +276,12 @@ static void update_slice_job(void *context, int64_t index, int thread)
     const step_work *work = context;
     int64_t first = 0;
     const fr_parameter_state *state = find_slice(work->optimizer, index, &first);
-    int64_t count = state->elements - first < ELEMENTS_PER_SLICE ? state->elements - first : ELEMENTS_PER_SLICE;
+    int64_t count =
+        state->elements - first < ELEMENTS_PER_SLICE ? state->elements - first : ELEMENTS_PER_SLICE;
     int64_t offset = state->info->offset + first;
     fr_adamw_options options = adamw_options(&state->rule, work->scalars, work->optimizer->steps + 1);
-    fr_adamw_update(work->parameters + offset, work->gradients + offset, state->first + first, state->second + first, count, &options);
+    fr_adamw_update(work->parameters + offset, work->gradients + offset, state->first + first,
+                    state->second + first, count, &options);
 }
 
 /* Whole matrices are the better share unless one of them is most of the work: inside, about three threads help. */
@@ -284,14 +291,17 @@ bool fr_optimizer_splits_inside(const fr_optimizer *optimizer)
     double total = 0;
     for (int i = 0; i < optimizer->muon_count; i++)
         total += muon_work(optimizer->states[optimizer->muon[i]].info);
-    return threads > 1 && optimizer->muon_count > 0 && muon_work(optimizer->states[optimizer->muon[0]].info) > total / help;
+    return threads > 1 && optimizer->muon_count > 0 &&
+           muon_work(optimizer->states[optimizer->muon[0]].info) > total / help;
 }
 
-fr_status fr_optimizer_step(fr_optimizer *optimizer, float *parameters, float *gradients, const fr_step_scalars *scalars, fr_error *error)
+fr_status fr_optimizer_step(fr_optimizer *optimizer, float *parameters, float *gradients,
+                            const fr_step_scalars *scalars, fr_error *error)
 {
     const char *bad = fr_nonfinite_parameter(optimizer->graph, gradients, optimizer->pool);
     if (bad)
-        return fr_error_set(error, FR_ANSWER_NO, bad, "lower the learning rate, or clip the gradient with optim.clip",
+        return fr_error_set(error, FR_ANSWER_NO, bad,
+                            "lower the learning rate, or clip the gradient with optim.clip",
                             "its gradient holds NaN or Inf");
     step_work work = {optimizer, parameters, gradients, scalars};
     if (fr_optimizer_splits_inside(optimizer))

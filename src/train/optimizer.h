@@ -24,8 +24,8 @@ struct fr_optimizer {
     int64_t steps;
 };
 
-/* Seconds one step would take, measured on scratch memory: each distinct shape once, on all threads at a time.
- * Touches neither state nor parameters. */
+/* Seconds one step would take, measured on scratch memory: each distinct shape once, on all threads at a
+ * time. Touches neither state nor parameters. */
 fr_status fr_optimizer_time(const fr_optimizer *optimizer, double *seconds, fr_error *error);
 /* Does a step split matrices inside instead of handing out whole ones? */
 bool fr_optimizer_splits_inside(const fr_optimizer *optimizer);

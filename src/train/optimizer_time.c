@@ -1,9 +1,9 @@
 /* optimizer_time.c: how long one optimizer step will take, without taking one.
  *
- * The forecast must not change weights or state, and a copy of both would double the memory of a run. Matrices
- * come in a handful of shapes, so one update of each shape is timed on scratch numbers, on all threads at
- * once because they compete for the same memory, and multiplied by how many matrices have that shape. AdamW is
- * timed on a stretch too long for the caches and scaled by length.
+ * The forecast must not change weights or state, and a copy of both would double the memory of a run.
+ * Matrices come in a handful of shapes, so one update of each shape is timed on scratch numbers, on all
+ * threads at once because they compete for the same memory, and multiplied by how many matrices have that
+ * shape. AdamW is timed on a stretch too long for the caches and scaled by length.
  */
 #include "train/optimizer.h"
 #include "train/timing.h"
@@ -30,13 +30,15 @@ static void run_sample(void *context, int64_t index, int thread)
     (void)thread;
     const sample *s = context;
     int place = (int)index; /* jobs, not threads, own the scratch: one thread may take two */
-    float *weight = stretch(s, place, 0), *gradient = stretch(s, place, 1), *first = stretch(s, place, 2), *second = stretch(s, place, 3);
+    float *weight = stretch(s, place, 0), *gradient = stretch(s, place, 1), *first = stretch(s, place, 2),
+          *second = stretch(s, place, 3);
     if (s->adamw) {
         fr_adamw_options options = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-10, .step = 1};
         fr_adamw_update(weight, gradient, first, second, s->elements, &options);
         return;
     }
-    fr_muon_options options = {.lr = 1e-3, .momentum = 0.9, .beta2 = 0.9, .bf16 = s->optimizer->bf16, .pool = s->inside};
+    fr_muon_options options = {
+        .lr = 1e-3, .momentum = 0.9, .beta2 = 0.9, .bf16 = s->optimizer->bf16, .pool = s->inside};
     fr_muon_update(weight, gradient, first, second, s->rows, s->columns, &options,
                    s->optimizer->scratch + (size_t)place * s->optimizer->scratch_each);
 }
@@ -108,7 +110,8 @@ static double time_matrices(const fr_optimizer *optimizer, sample *s)
         s->columns = info->columns;
         s->elements = info->rows * info->columns;
         int places = inside ? 1 : threads;
-        seconds += time_sample(s, inside ? NULL : optimizer->pool, places) * same_shape(optimizer, i) / places;
+        seconds +=
+            time_sample(s, inside ? NULL : optimizer->pool, places) * same_shape(optimizer, i) / places;
     }
     return seconds;
 }
@@ -128,7 +131,8 @@ fr_status fr_optimizer_time(const fr_optimizer *optimizer, double *seconds, fr_e
     if (adamw_elements > 0) {
         s.adamw = true;
         s.elements = adamw_elements < ADAMW_SAMPLE ? adamw_elements : ADAMW_SAMPLE;
-        *seconds += time_sample(&s, optimizer->pool, threads) * (double)adamw_elements / (double)(s.elements * threads);
+        *seconds += time_sample(&s, optimizer->pool, threads) * (double)adamw_elements /
+                    (double)(s.elements * threads);
     }
     fr_deallocate(s.memory);
     return FR_OK;

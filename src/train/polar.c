@@ -1,16 +1,17 @@
 /* polar.c: drives the singular values of a matrix towards 1 without computing them.
  *
- * One step is X <- a X + (b A + c A^2) X with A = X X^T (or the mirror image from the right when X is tall), an odd
- * polynomial of the singular values. Five steps with coefficients that differ by step (Polar Express, Amsel et
- * al. 2025; the numbers are for a safety factor of 0.02 and a cushion of 2) bring everything in
- * (0.01, 1] near 1.
+ * One step is X <- a X + (b A + c A^2) X with A = X X^T (or the mirror image from the right when X is
+ * tall), an odd polynomial of the singular values. Five steps with coefficients that differ by step (Polar
+ * Express, Amsel et al. 2025; the numbers are for a safety factor of 0.02 and a cushion of 2) bring
+ * everything in (0.01, 1] near 1.
  *
- * A and its polynomial are symmetric, so only blocks on and above the diagonal are computed and mirrored; that
- * saves a sixth of the work (narrower blocks would save more and run slower) and makes the symmetry exact. The blocks depend on the shape alone,
- * never on the number of threads, and no block splits a reduction: one thread or many, the bits are the same.
+ * A and its polynomial are symmetric, so only blocks on and above the diagonal are computed and mirrored;
+ * that saves a sixth of the work (narrower blocks would save more and run slower) and makes the symmetry
+ * exact. The blocks depend on the shape alone, never on the number of threads, and no block splits a
+ * reduction: one thread or many, the bits are the same.
  *
- * In bf16 mode every product is rounded where a bf16 tensor would be stored: A, A^2, B = bA + cA^2, BX and X. Sums
- * between them are fp32, as a fused elementwise kernel computes them.
+ * In bf16 mode every product is rounded where a bf16 tensor would be stored: A, A^2, B = bA + cA^2, BX and
+ * X. Sums between them are fp32, as a fused elementwise kernel computes them.
  */
 #include "train/polar.h"
 
@@ -96,14 +97,14 @@ static void symmetric_block(void *context, int64_t index, int thread)
     int64_t rows = tile_length(t, i, size), columns = tile_length(t, j, size);
     float *out = job->square ? p->polynomial : p->gram;
     if (job->square)
-        fr_gemm_f32(false, true, rows, columns, size, job->alpha, p->gram + row * size, size, p->gram + column * size, size,
-                    job->beta, out + row * size + column, size);
+        fr_gemm_f32(false, true, rows, columns, size, job->alpha, p->gram + row * size, size,
+                    p->gram + column * size, size, job->beta, out + row * size + column, size);
     else if (p->rows > p->columns)
-        fr_gemm_f32(true, false, rows, columns, p->rows, 1, p->x + row, p->columns, p->x + column, p->columns, 0,
-                    out + row * size + column, size);
+        fr_gemm_f32(true, false, rows, columns, p->rows, 1, p->x + row, p->columns, p->x + column, p->columns,
+                    0, out + row * size + column, size);
     else
-        fr_gemm_f32(false, true, rows, columns, p->columns, 1, p->x + row * p->columns, p->columns, p->x + column * p->columns,
-                    p->columns, 0, out + row * size + column, size);
+        fr_gemm_f32(false, true, rows, columns, p->columns, 1, p->x + row * p->columns, p->columns,
+                    p->x + column * p->columns, p->columns, 0, out + row * size + column, size);
     mirror(out, size, row, column, rows, columns);
 }
 
@@ -117,11 +118,11 @@ static void apply_block(void *context, int64_t index, int thread)
     int64_t row = index * t.edge, rows = tile_length(t, index, p->rows);
     float *out = p->next + row * p->columns;
     if (p->rows > p->columns)
-        fr_gemm_f32(false, false, rows, p->columns, p->columns, job->alpha, p->x + row * p->columns, p->columns, p->polynomial,
-                    p->columns, job->beta, out, p->columns);
+        fr_gemm_f32(false, false, rows, p->columns, p->columns, job->alpha, p->x + row * p->columns,
+                    p->columns, p->polynomial, p->columns, job->beta, out, p->columns);
     else
-        fr_gemm_f32(false, false, rows, p->columns, p->rows, job->alpha, p->polynomial + row * p->rows, p->rows, p->x, p->columns,
-                    job->beta, out, p->columns);
+        fr_gemm_f32(false, false, rows, p->columns, p->rows, job->alpha, p->polynomial + row * p->rows,
+                    p->rows, p->x, p->columns, job->beta, out, p->columns);
 }
 
 /* out = scale * in + keep * out; then rounded if asked. Work that goes by element. */
@@ -147,7 +148,8 @@ static void combine_slice(void *context, int64_t index, int thread)
         fr_round_to_bf16(job->out + first, last - first);
 }
 
-static void combine_all(const fr_polar *p, float *out, const float *in, double scale, double keep, int64_t count, bool round)
+static void combine_all(const fr_polar *p, float *out, const float *in, double scale, double keep,
+                        int64_t count, bool round)
 {
     combine job = {out, in, (float)scale, (float)keep, count, round};
     fr_pool_for(p->pool, (count + ELEMENTS_PER_JOB - 1) / ELEMENTS_PER_JOB, combine_slice, &job);
@@ -166,7 +168,8 @@ static void gram_of_x(fr_polar *p)
 static void polynomial_of_gram(fr_polar *p, double b, double c)
 {
     int64_t blocks = tile(p->small).count, elements = p->small * p->small;
-    product job = {.polar = p, .square = true, .alpha = p->bf16 ? 1 : (float)c, .beta = p->bf16 ? 0 : (float)b};
+    product job = {
+        .polar = p, .square = true, .alpha = p->bf16 ? 1 : (float)c, .beta = p->bf16 ? 0 : (float)b};
     if (!p->bf16)
         memcpy(p->polynomial, p->gram, (size_t)elements * sizeof(float));
     fr_pool_for(p->pool, blocks * (blocks + 1) / 2, symmetric_block, &job);

@@ -3,8 +3,8 @@
 #define FRONTIER_TRAIN_POLAR_H
 #include "frontier/base.h"
 
-/* Where one iteration works. `x` and `next` are rows x columns, `gram` and `polynomial` are small x small with
- * small = min(rows, columns). */
+/* Where one iteration works. `x` and `next` are rows x columns, `gram` and `polynomial` are small x small
+ * with small = min(rows, columns). */
 typedef struct fr_polar {
     int64_t rows, columns, small;
     float *x, *next, *gram, *polynomial;

@@ -1,8 +1,9 @@
 /* reduce.h: sums whose order is written down.
  *
  * Everything in training must give the same bits on any number of threads, so a sum is never split where a
- * thread happens to end. A row is summed in double through eight lanes that meet in a fixed tree; longer things
- * are sums of rows in order. The lanes are there for the compiler, which may not reorder additions by itself.
+ * thread happens to end. A row is summed in double through eight lanes that meet in a fixed tree; longer
+ * things are sums of rows in order. The lanes are there for the compiler, which may not reorder additions
+ * by itself.
  */
 #ifndef FRONTIER_TRAIN_REDUCE_H
 #define FRONTIER_TRAIN_REDUCE_H

@@ -1,9 +1,10 @@
 /* run_record.c: run.json, the receipt of a run.
  *
- * It names everything that produced the numbers: recipe, data, tokenizer and program by hash, the processor, the kernel of
- * every operator, the clock. It is written when the run starts, after every checkpoint and at the end; `status` says
- * running, finished, stopped or failed. Numbers that do not exist yet are null, and seconds that a virtual or replayed
- * clock made up never give a measured rate: `basis` says simulated and mfu stays null.
+ * It names everything that produced the numbers: recipe, data, tokenizer and program by hash, the
+ * processor, the kernel of every operator, the clock. It is written when the run starts, after every
+ * checkpoint and at the end; `status` says running, finished, stopped or failed. Numbers that do not exist
+ * yet are null, and seconds that a virtual or replayed clock made up never give a measured rate: `basis`
+ * says simulated and mfu stays null.
  */
 #include "train/session.h"
 
@@ -53,8 +54,10 @@ static bool put_text(json_t *object, const char *key, const char *text)
 static json_t *hashes_part(const fr_session *session)
 {
     json_t *part = json_object();
-    bool whole = part && put_text(part, "recipe", session->recipe_sha256) && put_text(part, "data", fr_corpus_hash(session->corpus)) &&
-                 put_text(part, "tokenizer", session->tokenizer_sha256) && put_text(part, "binary", session->binary_sha256) &&
+    bool whole = part && put_text(part, "recipe", session->recipe_sha256) &&
+                 put_text(part, "data", fr_corpus_hash(session->corpus)) &&
+                 put_text(part, "tokenizer", session->tokenizer_sha256) &&
+                 put_text(part, "binary", session->binary_sha256) &&
                  put_text(part, "program", session->options.program_sha256);
     if (whole)
         return part;
@@ -71,8 +74,9 @@ static json_t *host_part(const fr_session *session)
     if (uname(&names) == 0)
         snprintf(os, sizeof os, "%.60s %.60s %.60s", names.sysname, names.release, names.machine);
     json_t *part = json_object();
-    bool whole = part && put_text(part, "cpu", features.name) && put_text(part, "kernels", features.path) && put_text(part, "os", os) &&
-                 put_text(part, "library", fr_cpu_library_version()) && fr_json_set_int(part, "threads", fr_pool_threads(session->pool)) &&
+    bool whole = part && put_text(part, "cpu", features.name) && put_text(part, "kernels", features.path) &&
+                 put_text(part, "os", os) && put_text(part, "library", fr_cpu_library_version()) &&
+                 fr_json_set_int(part, "threads", fr_pool_threads(session->pool)) &&
                  fr_json_set_int(part, "cpus", fr_cpu_available());
     if (whole)
         return part;
@@ -121,8 +125,9 @@ static json_t *kernels_part(const fr_session *session)
 static json_t *clock_part(const fr_session *session)
 {
     json_t *part = json_object();
-    bool whole = part && put_text(part, "source", fr_clock_source(session->clock)) && put_text(part, "text", session->options.clock_text) &&
-                 put_text(part, "machine", NULL) && put_text(part, "model_version", NULL) &&
+    bool whole = part && put_text(part, "source", fr_clock_source(session->clock)) &&
+                 put_text(part, "text", session->options.clock_text) && put_text(part, "machine", NULL) &&
+                 put_text(part, "model_version", NULL) &&
                  fr_json_set_real(part, "reserve_s", session->options.clock.reserve) &&
                  fr_json_set_int(part, "free_steps", session->options.clock.free_steps);
     if (whole)
@@ -140,8 +145,10 @@ static bool put_score(const fr_session *session, json_t *root)
            fr_json_set(root, "val_tokens", scored ? json_integer(score->tokens) : json_null()) &&
            fr_json_set(root, "val_documents", scored ? json_integer(score->documents) : json_null()) &&
            fr_json_set(root, "val_context", scored ? json_integer(score->context) : json_null()) &&
-           put_text(root, "eval_set", scored ? score->eval_set : NULL) && put_text(root, "val_text_sha256", score->text_sha256) &&
-           put_text(root, "val_layout", score->layout) && put_text(root, "val_byte_lengths", score->byte_lengths) &&
+           put_text(root, "eval_set", scored ? score->eval_set : NULL) &&
+           put_text(root, "val_text_sha256", score->text_sha256) &&
+           put_text(root, "val_layout", score->layout) &&
+           put_text(root, "val_byte_lengths", score->byte_lengths) &&
            fr_json_set_real(root, "val_bpb_last_periodic", session->last_val_bpb);
 }
 
@@ -151,17 +158,21 @@ static bool put_time(const fr_session *session, json_t *root)
     double budget = fr_clock_budget(session->clock);
     double charged = totals->charged, rate = charged > 0 ? (double)totals->tokens / charged : NAN;
     double tokens = (double)(session->shape.micro_rows * session->shape.T);
-    double full = fr_plan_flops(session->plan, true) / tokens, causal = fr_plan_flops(session->plan, false) / tokens;
+    double full = fr_plan_flops(session->plan, true) / tokens,
+           causal = fr_plan_flops(session->plan, false) / tokens;
     double peak = session->peak_flops > 0 ? session->peak_flops : NAN;
     bool measured = strcmp(fr_clock_source(session->clock), "wall") == 0;
     return fr_json_set_real(root, "budget_s", budget > 0 ? budget : NAN) &&
            fr_json_set_real(root, "startup_s", totals->startup + fr_clock_startup(session->clock)) &&
-           fr_json_set_real(root, "charged_s", charged) && fr_json_set_bool(root, "over_budget", fr_clock_over_budget(session->clock)) &&
+           fr_json_set_real(root, "charged_s", charged) &&
+           fr_json_set_bool(root, "over_budget", fr_clock_over_budget(session->clock)) &&
            fr_json_set_real(root, "tokens_per_s", rate) && fr_json_set_real(root, "flops_per_token", full) &&
-           fr_json_set_real(root, "flops_per_token_causal", causal) && fr_json_set_real(root, "peak_flops", peak) &&
+           fr_json_set_real(root, "flops_per_token_causal", causal) &&
+           fr_json_set_real(root, "peak_flops", peak) &&
            fr_json_set_real(root, "mfu", measured ? rate * full / peak : NAN) &&
            fr_json_set_real(root, "mfu_causal", measured ? rate * causal / peak : NAN) &&
-           put_text(root, "basis", measured ? "measured" : "simulated") && fr_json_set_bool(root, "prepared_in_clock", false);
+           put_text(root, "basis", measured ? "measured" : "simulated") &&
+           fr_json_set_bool(root, "prepared_in_clock", false);
 }
 
 static bool put_training(const fr_session *session, json_t *root)
@@ -174,13 +185,18 @@ static bool put_training(const fr_session *session, json_t *root)
     return fr_json_set_int(root, "steps", totals->step) && fr_json_set_int(root, "tokens", totals->tokens) &&
            fr_json_set_real(root, "epochs", fr_loader_epochs(session->loader)) &&
            fr_json_set_int(root, "params", fr_graph_parameter_elements(session->graph)) &&
-           (small_seed ? fr_json_set_int(root, "seed", (int64_t)session->options.seed) : fr_json_set_string(root, "seed", seed)) &&
-           fr_json_set_real(root, "loss_first", totals->loss_first) && fr_json_set_real(root, "loss_last", totals->loss_last) &&
+           (small_seed ? fr_json_set_int(root, "seed", (int64_t)session->options.seed)
+                       : fr_json_set_string(root, "seed", seed)) &&
+           fr_json_set_real(root, "loss_first", totals->loss_first) &&
+           fr_json_set_real(root, "loss_last", totals->loss_last) &&
            fr_json_set_int(root, "tokens_per_step_declared", session->options.recipe.optim.batch_tokens) &&
-           fr_json_set_real(root, "tokens_per_step_measured", totals->step > 0 ? (double)totals->tokens / (double)totals->step : NAN) &&
-           fr_json_set_int(root, "shards", session->shape.shards) && fr_json_set_int(root, "micro_rows", session->shape.micro_rows) &&
+           fr_json_set_real(root, "tokens_per_step_measured",
+                            totals->step > 0 ? (double)totals->tokens / (double)totals->step : NAN) &&
+           fr_json_set_int(root, "shards", session->shape.shards) &&
+           fr_json_set_int(root, "micro_rows", session->shape.micro_rows) &&
            fr_json_set_int(root, "context", session->shape.T) && put_text(root, "numerics", numerics) &&
-           put_text(root, "recipe", session->options.recipe_name) && put_text(root, "data", session->options.data_folder) &&
+           put_text(root, "recipe", session->options.recipe_name) &&
+           put_text(root, "data", session->options.data_folder) &&
            fr_json_set_int(root, "failed_saves", session->failed_saves);
 }
 
@@ -202,8 +218,10 @@ static bool put_failure(const fr_session *session, json_t *root)
     if (session->state != FR_SESSION_FAILED)
         return true;
     json_t *part = json_object();
-    bool whole = part && fr_json_set_int(part, "step", session->totals.step) && put_text(part, "what", session->failure.what) &&
-                 put_text(part, "where", session->failure.where) && put_text(part, "hint", session->failure.hint);
+    bool whole = part && fr_json_set_int(part, "step", session->totals.step) &&
+                 put_text(part, "what", session->failure.what) &&
+                 put_text(part, "where", session->failure.where) &&
+                 put_text(part, "hint", session->failure.hint);
     if (whole)
         return fr_json_set(root, "failure", part);
     json_decref(part);
@@ -212,11 +230,15 @@ static bool put_failure(const fr_session *session, json_t *root)
 
 static bool put_all(const fr_session *session, json_t *root, const char *status)
 {
-    return fr_json_set_int(root, "schema", RECORD_SCHEMA) && put_text(root, "status", status) && put_training(session, root) &&
-           put_time(session, root) && put_score(session, root) && put_failure(session, root) &&
-           fr_json_set_int(root, "peak_rss_bytes", fr_memory_peak()) && fr_json_set_int(root, "memory_planned_bytes", session->memory_bytes) &&
-           fr_json_set(root, "time_s", time_part(session)) && fr_json_set(root, "hashes", hashes_part(session)) && fr_json_set(root, "host", host_part(session)) &&
-           fr_json_set(root, "kernels", kernels_part(session)) && fr_json_set(root, "clock", clock_part(session));
+    return fr_json_set_int(root, "schema", RECORD_SCHEMA) && put_text(root, "status", status) &&
+           put_training(session, root) && put_time(session, root) && put_score(session, root) &&
+           put_failure(session, root) && fr_json_set_int(root, "peak_rss_bytes", fr_memory_peak()) &&
+           fr_json_set_int(root, "memory_planned_bytes", session->memory_bytes) &&
+           fr_json_set(root, "time_s", time_part(session)) &&
+           fr_json_set(root, "hashes", hashes_part(session)) &&
+           fr_json_set(root, "host", host_part(session)) &&
+           fr_json_set(root, "kernels", kernels_part(session)) &&
+           fr_json_set(root, "clock", clock_part(session));
 }
 
 fr_status fr_run_record_write(fr_session *session, const char *status, fr_error *error)
@@ -256,7 +278,8 @@ fr_status fr_session_record_score(fr_session *session, const fr_session_score *s
 {
     fr_session_score kept = *score;
     if (!score->eval_set)
-        return fr_error_set(error, FR_BAD_USAGE, "score", NULL, "a score needs the name of its evaluation set");
+        return fr_error_set(error, FR_BAD_USAGE, "score", NULL,
+                            "a score needs the name of its evaluation set");
     FR_TRY(copy(session, score->eval_set, &kept.eval_set, error));
     FR_TRY(copy(session, score->text_sha256, &kept.text_sha256, error));
     FR_TRY(copy(session, score->tokenizer_sha256, &kept.tokenizer_sha256, error));

@@ -4,8 +4,8 @@
  * schedules over whatever time it gets. The momentum ramp counts steps, since it waits for the buffers to
  * fill and not for the end of the run; while it runs it wins over the final cool-down of momentum.
  *
- * The functions are total: a NaN progress counts as 0, negative steps as 0, and nothing they return is negative
- * or NaN, because a learning rate that goes wrong for one step at an edge ruins a run silently.
+ * The functions are total: a NaN progress counts as 0, negative steps as 0, and nothing they return is
+ * negative or NaN, because a learning rate that goes wrong for one step at an edge ruins a run silently.
  */
 #include "frontier/train.h"
 
@@ -26,9 +26,11 @@ static double not_negative(double value)
 
 static double momentum_at(const fr_recipe *recipe, double progress, int64_t step)
 {
-    double ramped = fr_schedule_ramp(step, recipe->optim.momentum_start, recipe->optim.momentum, recipe->optim.momentum_steps);
+    double ramped = fr_schedule_ramp(step, recipe->optim.momentum_start, recipe->optim.momentum,
+                                     recipe->optim.momentum_steps);
     double start = 1 - recipe->schedule.cool;
-    if (step < recipe->optim.momentum_steps || recipe->optim.momentum_end <= 0 || progress <= start || recipe->schedule.cool <= 0)
+    if (step < recipe->optim.momentum_steps || recipe->optim.momentum_end <= 0 || progress <= start ||
+        recipe->schedule.cool <= 0)
         return ramped;
     double share = clamp01((progress - start) / recipe->schedule.cool);
     return ramped + share * (recipe->optim.momentum_end - ramped);
@@ -63,9 +65,10 @@ void fr_step_scalars_at(const fr_recipe *recipe, double progress, int64_t step, 
         progress = (double)step / (double)recipe->clock.max_steps;
     progress = clamp01(progress);
     *out = (fr_step_scalars){.progress = progress, .step = step};
-    out->lr_multiplier =
-        not_negative(fr_schedule_warm_cool(progress, recipe->schedule.warm, recipe->schedule.cool, recipe->schedule.floor));
+    out->lr_multiplier = not_negative(fr_schedule_warm_cool(progress, recipe->schedule.warm,
+                                                            recipe->schedule.cool, recipe->schedule.floor));
     out->momentum = not_negative(momentum_at(recipe, progress, step));
-    out->matrix_decay = not_negative(recipe->optim.matrix_decay * decay_factor(recipe->schedule.decay, progress));
+    out->matrix_decay =
+        not_negative(recipe->optim.matrix_decay * decay_factor(recipe->schedule.decay, progress));
     out->batch_tokens = batch_at(recipe, progress);
 }

@@ -1,11 +1,12 @@
 /* session.c: making a run ready, and taking it apart.
  *
- * Everything that can fail or take time happens here, before charging starts: the data folder is opened, the graph is
- * built, the plan laid out, memory checked and taken, weights made or loaded, the peak of the processor measured. The
- * clock is created as soon as its reserve is known, because the free start-up time counts from there.
+ * Everything that can fail or take time happens here, before charging starts: the data folder is opened,
+ * the graph is built, the plan laid out, memory checked and taken, weights made or loaded, the peak of the
+ * processor measured. The clock is created as soon as its reserve is known, because the free start-up time
+ * counts from there.
  *
- * Threads: up to as many as there are shards, each runs whole shards alone. With more threads than shards, the shards
- * go one after the other and every operator is split over the whole pool; the bits are the same.
+ * Threads: up to as many as there are shards, each runs whole shards alone. With more threads than shards,
+ * the shards go one after the other and every operator is split over the whole pool; the bits are the same.
  */
 #include "train/session.h"
 
@@ -50,12 +51,13 @@ static fr_status copy_options(fr_session *session, const fr_train_options *optio
     if (!o->data_folder || !o->run_folder)
         return fr_error_set(error, FR_BAD_USAGE, "train", NULL, "a run needs a data folder and a run folder");
     if (strlen(o->run_folder) > 900)
-        return fr_error_set(error, FR_BAD_USAGE, "run folder", "use a shorter path", "the path of the run folder is too long");
+        return fr_error_set(error, FR_BAD_USAGE, "run folder", "use a shorter path",
+                            "the path of the run folder is too long");
     if (!o->recipe_name)
         o->recipe_name = "built-in";
     if (!o->clock_text)
         o->clock_text = "wall";
-    const char **texts[] = {&o->recipe_name, &o->data_folder, &o->run_folder,        &o->clock_text,
+    const char **texts[] = {&o->recipe_name, &o->data_folder,    &o->run_folder,       &o->clock_text,
                             &o->eval_set,    &o->program_sha256, &o->clock.replay_path};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         FR_TRY(copy_text(session, texts[i], error));
@@ -71,7 +73,8 @@ static fr_status prepare_folder(const fr_session *session, fr_error *error)
         char path[1024];
         if (fr_path_exists(fr_session_path(session, marks[i], path)))
             return fr_error_set(error, FR_BAD_USAGE, session->options.run_folder,
-                                "continue it with --resume, or choose another folder with --out", "the folder already holds a run");
+                                "continue it with --resume, or choose another folder with --out",
+                                "the folder already holds a run");
     }
     return fr_folder_make(session->options.run_folder, error);
 }
@@ -82,7 +85,8 @@ static fr_status build_graph(fr_session *session, fr_error *error)
     if (!session->graph)
         return FR_BAD_ENVIRONMENT;
     int64_t vocab = fr_tokenizer_vocab(fr_corpus_tokenizer(session->corpus));
-    fr_status (*build)(fr_graph *, const fr_recipe *, int64_t, fr_error *) = session->options.model ? session->options.model : fr_model_build;
+    fr_status (*build)(fr_graph *, const fr_recipe *, int64_t, fr_error *) =
+        session->options.model ? session->options.model : fr_model_build;
     FR_TRY(build(session->graph, &session->options.recipe, vocab, error));
     FR_TRY(fr_graph_check(session->graph, error));
     if (fr_graph_parameters(session->graph) == 0)
@@ -139,7 +143,8 @@ static fr_status make_clock(fr_session *session, fr_error *error)
     if (session->options.recipe.clock.max_steps > 0)
         clock.max_steps = session->options.recipe.clock.max_steps;
     if (clock.budget <= 0 && clock.max_steps <= 0 && clock.kind != FR_CLOCK_REPLAY)
-        return fr_error_set(error, FR_BAD_USAGE, "budget", "give a budget or clock.max_steps", "nothing would ever end this run");
+        return fr_error_set(error, FR_BAD_USAGE, "budget", "give a budget or clock.max_steps",
+                            "nothing would ever end this run");
     session->options.clock.reserve = clock.reserve;
     return fr_clock_create(&session->clock, &clock, error);
 }
@@ -156,8 +161,10 @@ static fr_status take_buffers(fr_session *session, fr_error *error)
     session->micro_losses = fr_allocate(losses * sizeof(double));
     session->arenas = fr_allocate(workers * sizeof(void *));
     session->staging = fr_allocate(workers * sizeof(int32_t *));
-    if (!session->parameters || !session->inputs || !session->targets || !session->micro_losses || !session->arenas || !session->staging)
-        return fr_error_memory(error, elements * sizeof(float) + rows * 2 * sizeof(int32_t), "weights and rows");
+    if (!session->parameters || !session->inputs || !session->targets || !session->micro_losses ||
+        !session->arenas || !session->staging)
+        return fr_error_memory(error, elements * sizeof(float) + rows * 2 * sizeof(int32_t),
+                               "weights and rows");
     for (size_t i = 0; i < workers; i++) {
         session->arenas[i] = fr_allocate(fr_plan_arena_bytes(session->plan));
         session->staging[i] = fr_allocate(2 * micro * sizeof(int32_t));
@@ -191,8 +198,10 @@ static fr_status make_weights(fr_session *session, fr_error *error)
     if (!found)
         fr_graph_initialize(session->graph, session->options.seed, session->pool, session->parameters);
     if (session->options.resume && !found)
-        fr_progress_message(session->options.progress, "no checkpoint in %s: starting from the first step", session->options.run_folder);
-    FR_TRY(fr_prepared_create(&session->prepared, session->graph, session->numerics, session->kernels, error));
+        fr_progress_message(session->options.progress, "no checkpoint in %s: starting from the first step",
+                            session->options.run_folder);
+    FR_TRY(
+        fr_prepared_create(&session->prepared, session->graph, session->numerics, session->kernels, error));
     fr_prepared_refresh(session->prepared, session->parameters, session->pool);
     return FR_OK;
 }
@@ -204,11 +213,14 @@ static fr_status write_start_files(fr_session *session, fr_error *error)
     fr_buffer_init(&text, 0);
     fr_recipe_write(&session->options.recipe, &text);
     fr_status status = text.failed ? fr_error_memory(error, text.length, "recipe.toml")
-                                   : fr_file_write(fr_session_path(session, "recipe.toml", path), text.data, text.length, error);
+                                   : fr_file_write(fr_session_path(session, "recipe.toml", path), text.data,
+                                                   text.length, error);
     fr_buffer_release(&text);
     FR_TRY(status);
-    FR_TRY(fr_tokenizer_save(fr_corpus_tokenizer(session->corpus), fr_session_path(session, "tokenizer.json", path), error));
-    FR_TRY(fr_step_log_open(&session->log, fr_session_path(session, "log.jsonl", path), session->totals.step, error));
+    FR_TRY(fr_tokenizer_save(fr_corpus_tokenizer(session->corpus),
+                             fr_session_path(session, "tokenizer.json", path), error));
+    FR_TRY(fr_step_log_open(&session->log, fr_session_path(session, "log.jsonl", path), session->totals.step,
+                            error));
     return fr_run_record_write(session, "running", error);
 }
 
@@ -237,7 +249,8 @@ static fr_status init_session(fr_session *session, const fr_train_options *optio
     FR_TRY(choose_workers(session, error));
     FR_TRY(fr_session_check_memory(session, error));
     FR_TRY(take_buffers(session, error));
-    FR_TRY(fr_optimizer_create(&session->optimizer, session->graph, &session->options.recipe, session->pool, error));
+    FR_TRY(fr_optimizer_create(&session->optimizer, session->graph, &session->options.recipe, session->pool,
+                               error));
     FR_TRY(open_loader(session, error));
     FR_TRY(fr_run_record_identify(session, error));
     FR_TRY(make_weights(session, error));
@@ -354,12 +367,14 @@ fr_status fr_session_set_scalar(fr_session *session, const char *name, double va
 {
     const fr_tensor *tensor = fr_graph_find(session->graph, name);
     if (!tensor || tensor->producer || tensor->kind != FR_KIND_STATISTIC || strcmp(name, "loss_scale") == 0)
-        return fr_error_set(error, FR_BAD_USAGE, name, "declare it with fr_input_scalar", "the model has no such run-time scalar");
+        return fr_error_set(error, FR_BAD_USAGE, name, "declare it with fr_input_scalar",
+                            "the model has no such run-time scalar");
     int i = 0;
     while (i < session->run_scalar_count && strcmp(session->run_scalars[i].name, name) != 0)
         i++;
     if (i == FR_MOST_RUN_SCALARS || strlen(name) >= sizeof session->run_scalars[0].name)
-        return fr_error_set(error, FR_BAD_USAGE, name, NULL, "a run takes at most %d scalars with names below 64 bytes", FR_MOST_RUN_SCALARS);
+        return fr_error_set(error, FR_BAD_USAGE, name, NULL,
+                            "a run takes at most %d scalars with names below 64 bytes", FR_MOST_RUN_SCALARS);
     snprintf(session->run_scalars[i].name, sizeof session->run_scalars[0].name, "%s", name);
     session->run_scalars[i].value = (float)value;
     session->run_scalar_count += i == session->run_scalar_count;

@@ -1,5 +1,6 @@
-/* session.h: what the files of a session share. session.c makes and frees it, session_step.c trains, session_save.c
- * writes and resumes, session_forecast.c predicts, run_record.c keeps the receipt, failure.c explains bad numbers.
+/* session.h: what the files of a session share. session.c makes and frees it, session_step.c trains,
+ * session_save.c writes and resumes, session_forecast.c predicts, run_record.c keeps the receipt, failure.c
+ * explains bad numbers.
  */
 #ifndef FRONTIER_TRAIN_SESSION_H
 #define FRONTIER_TRAIN_SESSION_H

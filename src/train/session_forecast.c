@@ -1,9 +1,10 @@
 /* session_forecast.c: what the budget will buy, told before it is spent.
  *
- * One micro-batch is timed on every thread at once (real weights, made-up ids, gradients into buffers that the
- * first step will overwrite), the optimizer on scratch of its own: neither weights nor state nor loader move. A step is
- * then composed: rounds of shards, the sums between them, the update and the fresh copies for the kernels. When
- * fewer than 50 steps fit, schedules are too coarse to learn from, and the advice names a batch or a depth that fits.
+ * One micro-batch is timed on every thread at once (real weights, made-up ids, gradients into buffers that
+ * the first step will overwrite), the optimizer on scratch of its own: neither weights nor state nor loader
+ * move. A step is then composed: rounds of shards, the sums between them, the update and the fresh copies
+ * for the kernels. When fewer than 50 steps fit, schedules are too coarse to learn from, and the advice
+ * names a batch or a depth that fits.
  */
 #include "train/session.h"
 
@@ -128,7 +129,8 @@ static double scaled_by_batch(const fr_session *session, const fr_forecast *f, i
 static int64_t batch_that_fits(const fr_session *session, const fr_forecast *f, double fixed)
 {
     int64_t unit = session->shape.T * session->shape.shards;
-    for (int64_t tokens = session->options.recipe.optim.batch_tokens / 2 / unit * unit; tokens >= unit; tokens = tokens / 2 / unit * unit)
+    for (int64_t tokens = session->options.recipe.optim.batch_tokens / 2 / unit * unit; tokens >= unit;
+         tokens = tokens / 2 / unit * unit)
         if (steps_within(session, scaled_by_batch(session, f, tokens, fixed)) >= FEW_STEPS)
             return tokens;
     return 0;
@@ -142,9 +144,11 @@ static int64_t depth_that_fits(const fr_session *session, const fr_forecast *f)
     if (session->options.model || fr_model_measure(&recipe, vocab, &full, NULL) != FR_OK)
         return 0;
     for (recipe.model.depth--; recipe.model.depth > 0; recipe.model.depth--) {
-        if (fr_recipe_check(&recipe, NULL) != FR_OK || fr_model_measure(&recipe, vocab, &small, NULL) != FR_OK)
+        if (fr_recipe_check(&recipe, NULL) != FR_OK ||
+            fr_model_measure(&recipe, vocab, &small, NULL) != FR_OK)
             continue;
-        if (steps_within(session, f->seconds_per_step * small.flops_per_token / full.flops_per_token) >= FEW_STEPS)
+        if (steps_within(session, f->seconds_per_step * small.flops_per_token / full.flops_per_token) >=
+            FEW_STEPS)
             return recipe.model.depth;
     }
     return 0;
@@ -152,8 +156,9 @@ static int64_t depth_that_fits(const fr_session *session, const fr_forecast *f)
 
 static void advise(const fr_session *session, fr_forecast *f, double fixed)
 {
-    f->few_steps = fr_clock_budget(session->clock) > 0 && f->steps < FEW_STEPS &&
-                   !(session->options.recipe.clock.max_steps > 0 && session->options.recipe.clock.max_steps < FEW_STEPS);
+    f->few_steps =
+        fr_clock_budget(session->clock) > 0 && f->steps < FEW_STEPS &&
+        !(session->options.recipe.clock.max_steps > 0 && session->options.recipe.clock.max_steps < FEW_STEPS);
     if (!f->few_steps)
         return;
     int64_t tokens = batch_that_fits(session, f, fixed), depth = depth_that_fits(session, f);
@@ -162,15 +167,18 @@ static void advise(const fr_session *session, fr_forecast *f, double fixed)
         snprintf(batch, sizeof batch, "optim.batch_tokens=%lld gives %.0f", (long long)tokens,
                  steps_within(session, scaled_by_batch(session, f, tokens, fixed)));
     if (depth > 0)
-        snprintf(smaller, sizeof smaller, "%smodel.depth=%lld fits", tokens > 0 ? ", " : "", (long long)depth);
-    snprintf(f->advice, sizeof f->advice, "only %.0f steps fit into the budget, too few to learn from: %s%s", f->steps,
-             tokens > 0 || depth > 0 ? batch : "raise the budget or choose a much smaller model", smaller);
+        snprintf(smaller, sizeof smaller, "%smodel.depth=%lld fits", tokens > 0 ? ", " : "",
+                 (long long)depth);
+    snprintf(f->advice, sizeof f->advice, "only %.0f steps fit into the budget, too few to learn from: %s%s",
+             f->steps, tokens > 0 || depth > 0 ? batch : "raise the budget or choose a much smaller model",
+             smaller);
 }
 
 fr_status fr_session_forecast(fr_session *session, fr_forecast *f, fr_error *error)
 {
     if (session->state != FR_SESSION_READY)
-        return fr_error_set(error, FR_BAD_USAGE, "fr_session_forecast", NULL, "a forecast is made between steps");
+        return fr_error_set(error, FR_BAD_USAGE, "fr_session_forecast", NULL,
+                            "a forecast is made between steps");
     *f = (fr_forecast){
         .params = fr_graph_parameter_elements(session->graph),
         .arena_bytes = (int64_t)fr_plan_arena_bytes(session->plan) * session->workers,

@@ -1,7 +1,7 @@
 /* session_memory.c: what a run will take, before it takes it.
  *
- * Weights, the gradients of the shards at work, optimizer state, copies of the weights for the kernels and the
- * activations of every thread: all of it is known from graph and plan, so a run that does not fit is
+ * Weights, the gradients of the shards at work, optimizer state, copies of the weights for the kernels and
+ * the activations of every thread: all of it is known from graph and plan, so a run that does not fit is
  * refused in its first second, with the number and what would make it smaller.
  */
 #include "train/session.h"
@@ -22,7 +22,8 @@ static int64_t total_bytes(const fr_session *session, int64_t optimizer_bytes)
 fr_status fr_session_check_memory(fr_session *session, fr_error *error)
 {
     int64_t optimizer_bytes, limit = session->options.memory_limit;
-    FR_TRY(fr_optimizer_estimate(session->graph, &session->options.recipe, fr_pool_threads(session->pool), &optimizer_bytes, error));
+    FR_TRY(fr_optimizer_estimate(session->graph, &session->options.recipe, fr_pool_threads(session->pool),
+                                 &optimizer_bytes, error));
     session->memory_bytes = total_bytes(session, optimizer_bytes);
     session->memory_available = fr_memory_available();
     if (limit > 0 && (session->memory_available == 0 || limit < session->memory_available))
@@ -32,6 +33,7 @@ fr_status fr_session_check_memory(fr_session *session, fr_error *error)
     char need[32], have[32];
     fr_format_bytes(need, sizeof need, (double)session->memory_bytes);
     fr_format_bytes(have, sizeof have, (double)session->memory_available);
-    return fr_error_set(error, FR_BAD_ENVIRONMENT, "memory", "lower model.depth, optim.micro_rows or the number of threads",
+    return fr_error_set(error, FR_BAD_ENVIRONMENT, "memory",
+                        "lower model.depth, optim.micro_rows or the number of threads",
                         "the run needs %s, %s is available", need, have);
 }

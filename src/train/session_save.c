@@ -1,13 +1,13 @@
 /* session_save.c: checkpoints that survive any kill, and continuing from one.
  *
- * A checkpoint is two files, weights and everything else; the second (optimizer.safetensors) carries the session's own
- * state and a checksum of the weights it belongs to. Both are first written whole under *.next names, then
- * renamed, optimizer first. A kill between the renames leaves new state beside old weights with the new ones still
- * waiting as model.safetensors.next; the checksum tells, and the resume finishes what was begun. At every other moment
- * the two final names hold one consistent checkpoint.
+ * A checkpoint is two files, weights and everything else; the second (optimizer.safetensors) carries the
+ * session's own state and a checksum of the weights it belongs to. Both are first written whole under
+ * *.next names, then renamed, optimizer first. A kill between the renames leaves new state beside old
+ * weights with the new ones still waiting as model.safetensors.next; the checksum tells, and the resume
+ * finishes what was begun. At every other moment the two final names hold one consistent checkpoint.
  *
- * A resume is exact: the loader continues with the next row, the clock with the charge so far. It refuses another
- * recipe, corpus or seed, since their mixture would be a run nobody could repeat.
+ * A resume is exact: the loader continues with the next row, the clock with the charge so far. It refuses
+ * another recipe, corpus or seed, since their mixture would be a run nobody could repeat.
  */
 #include "train/session.h"
 
@@ -47,12 +47,15 @@ static bool put_state(const fr_session *session, json_t *root, const char *loade
     weights_checksum(session, checksum);
     snprintf(seed, sizeof seed, "%016" PRIx64, session->options.seed);
     return fr_json_set_int(root, "schema", STATE_SCHEMA) && fr_json_set_int(root, "step", totals->step) &&
-           fr_json_set_int(root, "tokens", totals->tokens) && fr_json_set_real(root, "charged_s", totals->charged) &&
+           fr_json_set_int(root, "tokens", totals->tokens) &&
+           fr_json_set_real(root, "charged_s", totals->charged) &&
            fr_json_set_real(root, "startup_s", totals->startup + fr_clock_startup(session->clock)) &&
-           fr_json_set_real(root, "loss_first", totals->loss_first) && fr_json_set_real(root, "loss_last", totals->loss_last) &&
-           fr_json_set_string(root, "seed", seed) && fr_json_set_string(root, "recipe_sha256", session->recipe_sha256) &&
+           fr_json_set_real(root, "loss_first", totals->loss_first) &&
+           fr_json_set_real(root, "loss_last", totals->loss_last) && fr_json_set_string(root, "seed", seed) &&
+           fr_json_set_string(root, "recipe_sha256", session->recipe_sha256) &&
            fr_json_set_string(root, "data_sha256", fr_corpus_hash(session->corpus)) &&
-           fr_json_set_string(root, "weights_checksum", checksum) && fr_json_set_string(root, "loader", loader_state);
+           fr_json_set_string(root, "weights_checksum", checksum) &&
+           fr_json_set_string(root, "loader", loader_state);
 }
 
 /* The loader's state after the last finished step: rows of a step begun since then were not trained on. */
@@ -96,7 +99,8 @@ static fr_status rename_next(const fr_session *session, const char *from, const 
 static fr_status write_next(fr_session *session, const char *text, fr_error *error)
 {
     char path[1024];
-    FR_TRY(fr_model_save(session->graph, session->parameters, fr_session_path(session, model_next, path), error));
+    FR_TRY(fr_model_save(session->graph, session->parameters, fr_session_path(session, model_next, path),
+                         error));
     return fr_optimizer_save(session->optimizer, fr_session_path(session, state_next, path), text, error);
 }
 
@@ -129,17 +133,20 @@ fr_status fr_session_save(fr_session *session, fr_error *error)
 
 /* ---- resuming ---- */
 
-static fr_status check_same(const json_t *root, const char *key, const char *want, const char *what, const char *path, fr_error *error)
+static fr_status check_same(const json_t *root, const char *key, const char *want, const char *what,
+                            const char *path, fr_error *error)
 {
     const char *saved;
     FR_TRY(fr_json_get_string(root, key, &saved, path, error));
     if (strcmp(saved, want) == 0)
         return FR_OK;
-    return fr_error_set(error, FR_BAD_USAGE, path, "resume with what the run was started with, or start a new run",
+    return fr_error_set(error, FR_BAD_USAGE, path,
+                        "resume with what the run was started with, or start a new run",
                         "the checkpoint was made with another %s", what);
 }
 
-static fr_status check_identity(const fr_session *session, const json_t *root, const char *path, fr_error *error)
+static fr_status check_identity(const fr_session *session, const json_t *root, const char *path,
+                                fr_error *error)
 {
     char seed[17];
     int64_t schema;
@@ -166,7 +173,8 @@ static fr_status read_totals(fr_session *session, const json_t *root, const char
     FR_TRY(fr_json_get_real(root, "startup_s", &totals->startup, path, error));
     totals->loss_first = loss_of(root, "loss_first");
     totals->loss_last = loss_of(root, "loss_last");
-    if (!(totals->charged >= 0) || !(totals->startup >= 0) || totals->step < fr_optimizer_steps(session->optimizer))
+    if (!(totals->charged >= 0) || !(totals->startup >= 0) ||
+        totals->step < fr_optimizer_steps(session->optimizer))
         return fr_error_set(error, FR_BAD_DATA, path, NULL, "the state of the run contradicts itself");
     return FR_OK;
 }
@@ -175,19 +183,23 @@ static fr_status read_totals(fr_session *session, const json_t *root, const char
 static fr_status load_weights(fr_session *session, const char *want, fr_error *error)
 {
     char path[1024], found[17];
-    fr_status status = fr_model_load(session->graph, session->parameters, fr_session_path(session, model_name, path), error);
+    fr_status status =
+        fr_model_load(session->graph, session->parameters, fr_session_path(session, model_name, path), error);
     weights_checksum(session, found);
     if (status == FR_OK && strcmp(found, want) == 0)
         return FR_OK;
     fr_session_path(session, model_next, path);
     if (!fr_path_exists(path))
-        return status != FR_OK ? status
-                               : fr_error_set(error, FR_BAD_DATA, session->options.run_folder, "restore both files from one checkpoint",
-                                              "model.safetensors and optimizer.safetensors are from different steps");
+        return status != FR_OK
+                   ? status
+                   : fr_error_set(error, FR_BAD_DATA, session->options.run_folder,
+                                  "restore both files from one checkpoint",
+                                  "model.safetensors and optimizer.safetensors are from different steps");
     FR_TRY(fr_model_load(session->graph, session->parameters, path, error));
     weights_checksum(session, found);
     if (strcmp(found, want) != 0)
-        return fr_error_set(error, FR_BAD_DATA, session->options.run_folder, "restore both files from one checkpoint",
+        return fr_error_set(error, FR_BAD_DATA, session->options.run_folder,
+                            "restore both files from one checkpoint",
                             "no weights here belong to optimizer.safetensors");
     return rename_next(session, model_next, model_name, error);
 }

@@ -1,17 +1,18 @@
 /* session_step.c: one step of training, in the four calls the header shows.
  *
- * begin    asks the clock whether a step may start, reads progress, takes the step's rows and counts their targets
- * gradients   runs forward and backward of every shard; before each micro-batch the clock and the stop request are
- *             looked at, and a step that cannot be finished is dropped whole
- * update   norm, clipping, optimizer, fresh copies for the kernels
- * end      charges the step, writes the log, saves and evaluates when it is their turn
+ * begin      asks the clock whether a step may start, reads progress, takes the step's rows and counts
+ *            their targets
+ * gradients  runs forward and backward of every shard; before each micro-batch the clock and the stop
+ *            request are looked at, and a step that cannot be finished is dropped whole
+ * update     norm, clipping, optimizer, fresh copies for the kernels
+ * end        charges the step, writes the log, saves and evaluates when it is their turn
  *
- * Between a look at the clock and the next one lie a micro-batch and perhaps the update. Their measured times are kept free
- * in front of the clock's own reserve, which is for the save and for stalls; so a run ends in time even when a
- * micro-batch takes longer than a save.
+ * Between a look at the clock and the next one lie a micro-batch and perhaps the update. Their measured
+ * times are kept free in front of the clock's own reserve, which is for the save and for stalls; so a run
+ * ends in time even when a micro-batch takes longer than a save.
  *
- * The loss is scaled by one over the valid targets of the whole step, so the gradient is that of the mean whatever
- * the cut into micro-batches. Micro-batch losses are kept by place and summed in that order.
+ * The loss is scaled by one over the valid targets of the whole step, so the gradient is that of the mean
+ * whatever the cut into micro-batches. Micro-batch losses are kept by place and summed in that order.
  */
 #include "train/session.h"
 
@@ -24,7 +25,8 @@
 
 static bool is_terminal(const fr_session *session)
 {
-    return session->state == FR_SESSION_OVER || session->state == FR_SESSION_STOPPED || session->state == FR_SESSION_FAILED;
+    return session->state == FR_SESSION_OVER || session->state == FR_SESSION_STOPPED ||
+           session->state == FR_SESSION_FAILED;
 }
 
 /* FR_OK when the call is in its place. After the end: FR_STOPPED; after a failure: the failure again. */
@@ -39,7 +41,8 @@ static fr_status expect(const fr_session *session, fr_session_state state, const
     }
     if (is_terminal(session))
         return fr_error_set(error, FR_STOPPED, session->options.run_folder, NULL, "the run has ended");
-    return fr_error_set(error, FR_BAD_USAGE, call, "a step is begin_step, gradients, update, end_step", "called out of order");
+    return fr_error_set(error, FR_BAD_USAGE, call, "a step is begin_step, gradients, update, end_step",
+                        "called out of order");
 }
 
 /* ---- begin ---- */
@@ -62,7 +65,8 @@ static fr_status take_rows(fr_session *session, fr_error *error)
     session->micro_batches = fr_batch_micro_batches(&session->shape, session->scalars.batch_tokens);
     if (!session->data_repeats && fr_loader_epochs(session->loader) > 1) {
         session->data_repeats = true;
-        fr_progress_message(session->options.progress, "step %lld begins the second epoch: the data repeats from here",
+        fr_progress_message(session->options.progress,
+                            "step %lld begins the second epoch: the data repeats from here",
                             (long long)session->totals.step);
     }
     return FR_OK;
@@ -120,7 +124,8 @@ void fr_session_stage(const fr_session *session, int worker, int64_t shard, int6
     }
 }
 
-void fr_session_micro_run(const fr_session *session, int worker, float *gradients, bool accumulate, fr_micro_run *run)
+void fr_session_micro_run(const fr_session *session, int worker, float *gradients, bool accumulate,
+                          fr_micro_run *run)
 {
     const int32_t *tokens = session->staging[worker];
     int count = 0;
@@ -147,8 +152,8 @@ typedef struct gradient_work {
     pthread_mutex_t mutex;      /* of what follows, and of the clock */
     bool interrupted;           /* time is up or a stop was asked for */
     bool time_is_up;
-    double slowest;             /* seconds of a micro-batch of this step */
-    int64_t failed_shard;       /* the first shard with an error, or -1 */
+    double slowest;       /* seconds of a micro-batch of this step */
+    int64_t failed_shard; /* the first shard with an error, or -1 */
     fr_error failure;
 } gradient_work;
 
@@ -163,7 +168,8 @@ static bool is_time_up(const fr_session *session)
 {
     if (fr_clock_expired(session->clock))
         return true;
-    double budget = fr_clock_budget(session->clock), left = budget - session->options.clock.reserve - fr_clock_charged(session->clock);
+    double budget = fr_clock_budget(session->clock),
+           left = budget - session->options.clock.reserve - fr_clock_charged(session->clock);
     return session->options.clock.kind == FR_CLOCK_WALL && budget > 0 && left < seconds_ahead(session);
 }
 
@@ -248,9 +254,11 @@ static fr_status drop_step(fr_session *session, bool time_is_up, fr_error *error
 {
     fr_clock_drop_step(session->clock, session->totals.step);
     if (time_is_up)
-        fr_clock_finished(session->clock, session->totals.step, seconds_ahead(session)); /* the charge stands still from here */
+        fr_clock_finished(session->clock, session->totals.step,
+                          seconds_ahead(session)); /* the charge stands still from here */
     session->state = time_is_up ? FR_SESSION_OVER : FR_SESSION_STOPPED;
-    return fr_error_set(error, FR_STOPPED, session->options.run_folder, NULL, "step %lld was dropped: %s", (long long)session->totals.step,
+    return fr_error_set(error, FR_STOPPED, session->options.run_folder, NULL, "step %lld was dropped: %s",
+                        (long long)session->totals.step,
                         time_is_up ? "the time is up" : "a stop was asked for");
 }
 
@@ -319,7 +327,8 @@ static void clip(fr_session *session, float *gradients, int64_t count)
 static double measure_gradient(fr_session *session)
 {
     int64_t count = fr_graph_flat_elements(session->graph);
-    session->gradient_norm = sqrt(fr_vector_sum_squares(fr_shards_sum(&session->shards), count, session->pool));
+    session->gradient_norm =
+        sqrt(fr_vector_sum_squares(fr_shards_sum(&session->shards), count, session->pool));
     return session->gradient_norm;
 }
 
@@ -339,7 +348,8 @@ fr_status fr_session_update(fr_session *session, fr_error *error)
         return fr_session_diagnose(session, error);
     float *gradients = fr_shards_sum(&session->shards);
     clip(session, gradients, fr_graph_flat_elements(session->graph));
-    fr_status status = fr_optimizer_step(session->optimizer, session->parameters, gradients, &session->scalars, error);
+    fr_status status =
+        fr_optimizer_step(session->optimizer, session->parameters, gradients, &session->scalars, error);
     if (status != FR_OK)
         return fr_session_fail(session, status, error);
     parameters_moved(session, start);
@@ -360,7 +370,8 @@ fr_status fr_session_updated(fr_session *session, fr_error *error)
 static void learn_speed(fr_session *session)
 {
     double seconds = (double)(fr_monotonic_ns() - session->step_start_ns) * 1e-9;
-    double each = seconds / (double)session->scalars.batch_tokens, *best = &session->totals.best_seconds_per_token;
+    double each = seconds / (double)session->scalars.batch_tokens,
+           *best = &session->totals.best_seconds_per_token;
     if (*best <= 0 || each < *best)
         *best = each;
 }
@@ -401,7 +412,8 @@ static void show_step(const fr_session *session)
     if (budget > 0)
         fr_progress_update(session->options.progress, "train", session->totals.charged, budget, note);
     else
-        fr_progress_update(session->options.progress, "train", (double)session->totals.step, (double)(most > 0 ? most : 0), note);
+        fr_progress_update(session->options.progress, "train", (double)session->totals.step,
+                           (double)(most > 0 ? most : 0), note);
 }
 
 static bool is_due(const fr_session *session, int64_t every)
@@ -415,11 +427,12 @@ static void save_if_due(fr_session *session)
     fr_error trouble = {0};
     if (!is_due(session, session->options.recipe.clock.checkpoint_every))
         return;
-    if (fr_session_save(session, &trouble) == FR_OK && fr_run_record_write(session, "running", &trouble) == FR_OK)
+    if (fr_session_save(session, &trouble) == FR_OK &&
+        fr_run_record_write(session, "running", &trouble) == FR_OK)
         return;
     session->failed_saves++;
-    fr_progress_message(session->options.progress, "checkpoint of step %lld failed: %s: %s", (long long)session->totals.step,
-                        trouble.where, trouble.what);
+    fr_progress_message(session->options.progress, "checkpoint of step %lld failed: %s: %s",
+                        (long long)session->totals.step, trouble.where, trouble.what);
 }
 
 static fr_status evaluate_if_due(fr_session *session, fr_error *error)
@@ -428,7 +441,8 @@ static fr_status evaluate_if_due(fr_session *session, fr_error *error)
     if (!options->evaluate || !is_due(session, options->recipe.clock.eval_every))
         return FR_OK;
     FR_TRY(options->evaluate(options->evaluate_context, session, &session->last_val_bpb, error));
-    return fr_step_log_write_score(&session->log, session->totals.step, fr_clock_charged(session->clock), session->last_val_bpb, error);
+    return fr_step_log_write_score(&session->log, session->totals.step, fr_clock_charged(session->clock),
+                                   session->last_val_bpb, error);
 }
 
 static fr_status end(fr_session *session, fr_error *error)

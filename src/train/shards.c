@@ -1,8 +1,8 @@
 /* shards.c: the sum of a step's shards, in an order nobody's speed can change.
  *
- * Shards are the leaves of a binary tree that is fixed by their number: node i of a level is the sum of nodes 2i and
- * 2i + 1 of the level below, left plus right; a node without a right neighbour passes through. Whichever thread
- * completes the second child adds the two, so sums happen early and few buffers are alive.
+ * Shards are the leaves of a binary tree that is fixed by their number: node i of a level is the sum of
+ * nodes 2i and 2i + 1 of the level below, left plus right; a node without a right neighbour passes through.
+ * Whichever thread completes the second child adds the two, so sums happen early and few buffers are alive.
  *
  * Shards are handed out in order to whoever is free. The finished ones then are a prefix plus what lies among
  * those at work, and workers + ceil(log2 shards) buffers suffice to always make progress: when all buffers
@@ -58,7 +58,10 @@ static fr_status take_memory(fr_shards *s, fr_error *error)
 
 fr_status fr_shards_init(fr_shards *s, int64_t count, int64_t elements, int workers, fr_error *error)
 {
-    *s = (fr_shards){.shards = count, .elements = elements, .buffers = fr_shards_buffers(count, workers), .levels = levels_of(count)};
+    *s = (fr_shards){.shards = count,
+                     .elements = elements,
+                     .buffers = fr_shards_buffers(count, workers),
+                     .levels = levels_of(count)};
     pthread_mutex_init(&s->mutex, NULL);
     pthread_cond_init(&s->changed, NULL);
     fr_status status = take_memory(s, error);

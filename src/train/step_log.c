@@ -1,9 +1,9 @@
 /* step_log.c: log.jsonl, where a run can be watched and plotted from.
  *
- * One JSON object per line and step, written out at once but not forced to the disk: the log is for people and
- * plots, the clock log and the checkpoints are what a resume rests on. A resumed run first cuts off what it is
- * about to compute again, so the log always tells one story from the first step to the last. A number that
- * JSON does not have (NaN) is written as null.
+ * One JSON object per line and step, written out at once but not forced to the disk: the log is for people
+ * and plots, the clock log and the checkpoints are what a resume rests on. A resumed run first cuts off
+ * what it is about to compute again, so the log always tells one story from the first step to the last. A
+ * number that JSON does not have (NaN) is written as null.
  */
 #include "train/step_log.h"
 
@@ -23,9 +23,11 @@ static size_t kept_bytes(const char *text, size_t bytes, int64_t keep_steps)
         const char *end = memchr(text + kept, '\n', bytes - kept);
         json_t *line = NULL;
         int64_t step = -1;
-        if (!end || fr_json_parse(&line, text + kept, (size_t)(end - text) - kept, "log.jsonl", NULL) != FR_OK)
+        if (!end ||
+            fr_json_parse(&line, text + kept, (size_t)(end - text) - kept, "log.jsonl", NULL) != FR_OK)
             break;
-        bool stays = fr_json_get_int(line, "step", 0, INT64_MAX, &step, "log.jsonl", NULL) == FR_OK && step <= keep_steps;
+        bool stays = fr_json_get_int(line, "step", 0, INT64_MAX, &step, "log.jsonl", NULL) == FR_OK &&
+                     step <= keep_steps;
         json_decref(line);
         if (!stays)
             break;
@@ -47,7 +49,8 @@ fr_status fr_step_log_open(fr_step_log *log, const char *path, int64_t keep_step
     if (!log->path)
         return fr_error_memory(error, strlen(path) + 1, "the log of steps");
     log->stream = fopen(path, kept ? "r+e" : "we");
-    if (!log->stream || ftruncate(fileno(log->stream), (off_t)kept) != 0 || fseek(log->stream, 0, SEEK_END) != 0) {
+    if (!log->stream || ftruncate(fileno(log->stream), (off_t)kept) != 0 ||
+        fseek(log->stream, 0, SEEK_END) != 0) {
         int code = errno;
         fr_step_log_close(log);
         return fr_file_error(error, path, "open", code);
@@ -89,11 +92,13 @@ fr_status fr_step_log_write(fr_step_log *log, const fr_step_line *step, fr_error
     add_real(&line, "progress", step->progress, 9);
     add_real(&line, "momentum", step->momentum, 6);
     add_real(&line, "epoch", step->epochs, 6);
-    fr_buffer_printf(&line, ",\"batch_tokens\":%lld,\"tokens\":%lld", (long long)step->batch_tokens, (long long)step->tokens);
+    fr_buffer_printf(&line, ",\"batch_tokens\":%lld,\"tokens\":%lld", (long long)step->batch_tokens,
+                     (long long)step->tokens);
     return write_line(log, &line, error);
 }
 
-fr_status fr_step_log_write_score(fr_step_log *log, int64_t step, double charged, double val_bpb, fr_error *error)
+fr_status fr_step_log_write_score(fr_step_log *log, int64_t step, double charged, double val_bpb,
+                                  fr_error *error)
 {
     fr_buffer line;
     fr_buffer_init(&line, 0);

@@ -1,8 +1,8 @@
 /* train.c: the loop, and how a run ends.
  *
- * A run ends because the clock says so (finished), because somebody asked (stopped, resumable) or because something
- * broke (failed). In the first two cases everything is saved once more, outside the charge; after a failure
- * nothing is saved over the last good checkpoint. run.json tells which it was.
+ * A run ends because the clock says so (finished), because somebody asked (stopped, resumable) or because
+ * something broke (failed). In the first two cases everything is saved once more, outside the charge; after
+ * a failure nothing is saved over the last good checkpoint. run.json tells which it was.
  */
 #include "train/session.h"
 

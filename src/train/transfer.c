@@ -1,9 +1,9 @@
 /* transfer.c: carrying the reference's hyper-parameters to another size (baseline.md 2.5).
  *
- * The reference is a depth-12 model with a batch of 2^19 tokens. A model is trained on `ratio` tokens per scaling
- * parameter (matrices and head); its best batch grows as the 0.383rd power of that horizon, rounded to a power
- * of two; learning rates follow the square root of the batch; weight decay keeps the time constant
- * batch / (lr * decay * horizon) of the averaging that decay does over a run.
+ * The reference is a depth-12 model with a batch of 2^19 tokens. A model is trained on `ratio` tokens per
+ * scaling parameter (matrices and head); its best batch grows as the 0.383rd power of that horizon, rounded
+ * to a power of two; learning rates follow the square root of the batch; weight decay keeps the time
+ * constant batch / (lr * decay * horizon) of the averaging that decay does over a run.
  */
 #include "frontier/train.h"
 
@@ -19,7 +19,8 @@ fr_status fr_transfer_at(int64_t scaling_params, double ratio, fr_transfer *out,
     if (scaling_params < 1)
         return fr_error_set(error, FR_BAD_USAGE, "transfer", NULL, "a model has at least one parameter");
     if (!(ratio > 0 && ratio < 1e6))
-        return fr_error_set(error, FR_BAD_USAGE, "transfer", "12 is usual", "tokens per parameter must be between 0 and a million");
+        return fr_error_set(error, FR_BAD_USAGE, "transfer", "12 is usual",
+                            "tokens per parameter must be between 0 and a million");
     double growth = (double)scaling_params / REFERENCE_PARAMS;
     double exponent = round(log2(REFERENCE_BATCH * pow(growth, BATCH_EXPONENT)));
     out->tokens = ratio * (double)scaling_params;

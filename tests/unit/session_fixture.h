@@ -9,7 +9,8 @@
 /* Documents of words that follow each other predictably, so that a tiny model learns something in ten steps. */
 static inline const char *session_corpus(void)
 {
-    static const char *const words[] = {"the ", "cat ", "sat ", "on ", "mat ", "and ", "rat ", "ran ", "far ", "away. "};
+    static const char *const words[] = {"the ", "cat ", "sat ", "on ",  "mat ",
+                                        "and ", "rat ", "ran ", "far ", "away. "};
     const char *folder = fixture_path("corpus");
     if (fixture_exists(folder, "corpus.json"))
         return folder;
@@ -35,8 +36,9 @@ static inline const char *session_corpus(void)
 /* 4 shards of 4 rows of 16 ids in micro-batches of 2 rows; `more` are further assignments, NULL-terminated. */
 static inline fr_recipe session_recipe(const char *const *more)
 {
-    static const char *const base[] = {"model.depth=2", "model.width=32", "model.head_dim=16", "model.context=16", "model.numerics=fp32",
-                                       "optim.batch_tokens=256", "optim.shards=4", "optim.micro_rows=2"};
+    static const char *const base[] = {"model.depth=2",    "model.width=32",      "model.head_dim=16",
+                                       "model.context=16", "model.numerics=fp32", "optim.batch_tokens=256",
+                                       "optim.shards=4",   "optim.micro_rows=2"};
     fr_recipe recipe;
     fr_error error = {0};
     CHECK_OK(fr_recipe_defaults(&recipe, &error));
@@ -48,7 +50,8 @@ static inline fr_recipe session_recipe(const char *const *more)
 }
 
 /* A virtual clock of 1 s a step and `steps` steps. */
-static inline fr_train_options session_options(const char *name, int steps, int threads, const char *const *more)
+static inline fr_train_options session_options(const char *name, int steps, int threads,
+                                               const char *const *more)
 {
     return (fr_train_options){
         .recipe = session_recipe(more),
@@ -94,7 +97,8 @@ static inline int log_lines(const char *run)
     fr_arena arena;
     fr_error error = {0};
     fr_arena_init(&arena, 1024);
-    CHECK_OK(fr_file_read(&arena, fr_path_join(path, sizeof path, fixture_path(run), "log.jsonl"), &text, &bytes, &error));
+    CHECK_OK(fr_file_read(&arena, fr_path_join(path, sizeof path, fixture_path(run), "log.jsonl"), &text,
+                          &bytes, &error));
     for (size_t i = 0; i < bytes; i++)
         lines += text[i] == '\n';
     fr_arena_release(&arena);

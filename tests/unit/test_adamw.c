@@ -6,8 +6,11 @@ static void check_case(const json_t *item)
     float weight[64], gradient[64], first[64] = {0}, second[64] = {0};
     int64_t count = (int64_t)number_of(item, "count");
     uint64_t seed = (uint64_t)number_of(item, "seed");
-    fr_adamw_options options = {.lr = number_of(item, "lr"), .decay = number_of(item, "wd"), .beta1 = number_of(item, "beta1"),
-                                .beta2 = number_of(item, "beta2"), .eps = number_of(item, "eps")};
+    fr_adamw_options options = {.lr = number_of(item, "lr"),
+                                .decay = number_of(item, "wd"),
+                                .beta1 = number_of(item, "beta1"),
+                                .beta2 = number_of(item, "beta2"),
+                                .eps = number_of(item, "eps")};
     draw_numbers(seed, weight, count, 1);
     for (options.step = 1; options.step <= (int64_t)number_of(item, "steps"); options.step++) {
         draw_numbers(seed + (uint64_t)options.step, gradient, count, 0.01);
@@ -26,8 +29,7 @@ TEST(equals_the_float64_reference)
     size_t index;
     json_t *item;
     CHECK(json_array_size(json_object_get(vectors, "adamw")) >= 3);
-    json_array_foreach(json_object_get(vectors, "adamw"), index, item)
-        check_case(item);
+    json_array_foreach(json_object_get(vectors, "adamw"), index, item) check_case(item);
     json_decref(vectors);
 }
 
@@ -46,7 +48,8 @@ TEST(the_first_step_is_lr_times_sign)
 TEST(a_zero_gradient_only_decays)
 {
     float weight = 2, gradient = 0, first = 0, second = 0;
-    fr_adamw_options options = {.lr = 0.1, .decay = 0.5, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-10, .step = 1};
+    fr_adamw_options options = {
+        .lr = 0.1, .decay = 0.5, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-10, .step = 1};
     fr_adamw_update(&weight, &gradient, &first, &second, 1, &options);
     CHECK_NEAR(weight, 1.9, 0, 1e-6);
     CHECK(first == 0 && second == 0);
@@ -62,7 +65,8 @@ TEST(may_be_cut_anywhere)
             a[i][j] = fabsf(a[i][j]);
     }
     memcpy(b, a, sizeof a);
-    fr_adamw_options options = {.lr = 0.1, .decay = 0.01, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-10, .step = 7};
+    fr_adamw_options options = {
+        .lr = 0.1, .decay = 0.01, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-10, .step = 7};
     fr_adamw_update(a[0], a[1], a[2], a[3], N, &options);
     fr_adamw_update(b[0], b[1], b[2], b[3], 13, &options);
     fr_adamw_update(b[0] + 13, b[1] + 13, b[2] + 13, b[3] + 13, N - 13, &options);

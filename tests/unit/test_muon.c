@@ -13,8 +13,13 @@ static matrix make_matrix(int64_t rows, int64_t columns)
 {
     size_t bytes = (size_t)(rows * columns) * sizeof(float);
     int64_t longer = rows > columns ? rows : columns;
-    return (matrix){rows, columns, fr_allocate(bytes), fr_allocate(bytes), fr_allocate(bytes),
-                    fr_allocate((size_t)longer * sizeof(float)), fr_allocate(fr_muon_scratch_bytes(rows, columns))};
+    return (matrix){rows,
+                    columns,
+                    fr_allocate(bytes),
+                    fr_allocate(bytes),
+                    fr_allocate(bytes),
+                    fr_allocate((size_t)longer * sizeof(float)),
+                    fr_allocate(fr_muon_scratch_bytes(rows, columns))};
 }
 
 static void free_matrix(matrix *m)
@@ -34,9 +39,13 @@ static void update(matrix *m, const fr_muon_options *options)
 static void check_case(const json_t *item)
 {
     matrix m = make_matrix((int64_t)number_of(item, "rows"), (int64_t)number_of(item, "columns"));
-    fr_muon_options options = {.lr = number_of(item, "lr"), .decay = number_of(item, "wd"), .momentum = number_of(item, "mu"),
-                               .beta2 = number_of(item, "beta2"), .equalize = flag_of(item, "equalize"),
-                               .plus = flag_of(item, "plus"), .bf16 = flag_of(item, "bf16")};
+    fr_muon_options options = {.lr = number_of(item, "lr"),
+                               .decay = number_of(item, "wd"),
+                               .momentum = number_of(item, "mu"),
+                               .beta2 = number_of(item, "beta2"),
+                               .equalize = flag_of(item, "equalize"),
+                               .plus = flag_of(item, "plus"),
+                               .bf16 = flag_of(item, "bf16")};
     uint64_t seed = (uint64_t)number_of(item, "seed");
     draw_numbers(seed, m.weight, m.rows * m.columns, 1);
     for (int64_t step = 0; step < (int64_t)number_of(item, "steps"); step++) {
@@ -48,9 +57,11 @@ static void check_case(const json_t *item)
     /* A step moves a weight by about lr; bf16 rounding of the iterate moves that by a few parts in a hundred. */
     double tolerance = options.bf16 ? 0.05 * options.lr : 2e-5 * options.lr;
     double worst = worst_of(m.weight, json_object_get(item, "weight"), tolerance, 2e-7);
-    double moment = worst_of(m.second, json_object_get(item, "second"), options.bf16 ? 1e-3 : 1e-6, options.bf16 ? 3e-2 : 1e-5);
+    double moment = worst_of(m.second, json_object_get(item, "second"), options.bf16 ? 1e-3 : 1e-6,
+                             options.bf16 ? 3e-2 : 1e-5);
     if (!(worst <= 1) || !(moment <= 1))
-        printf("# %s: weights %.3g, moments %.3g tolerances off\n", json_string_value(json_object_get(item, "name")), worst, moment);
+        printf("# %s: weights %.3g, moments %.3g tolerances off\n",
+               json_string_value(json_object_get(item, "name")), worst, moment);
     CHECK(worst <= 1);
     CHECK(moment <= 1);
     free_matrix(&m);
@@ -63,8 +74,7 @@ TEST(equals_the_float64_reference)
     size_t index;
     json_t *item;
     CHECK(json_array_size(json_object_get(vectors, "muon")) >= 10);
-    json_array_foreach(json_object_get(vectors, "muon"), index, item)
-        check_case(item);
+    json_array_foreach(json_object_get(vectors, "muon"), index, item) check_case(item);
     json_decref(vectors);
 }
 
@@ -72,7 +82,8 @@ TEST(equals_the_float64_reference)
 TEST(a_zero_gradient_only_decays)
 {
     matrix m = make_matrix(24, 10);
-    fr_muon_options options = {.lr = 0.5, .decay = 0.1, .momentum = 0.9, .beta2 = 0.9, .equalize = true, .plus = true};
+    fr_muon_options options = {
+        .lr = 0.5, .decay = 0.1, .momentum = 0.9, .beta2 = 0.9, .equalize = true, .plus = true};
     draw_numbers(3, m.weight, 240, 1);
     float before[240];
     memcpy(before, m.weight, sizeof before);
@@ -112,8 +123,14 @@ TEST(decay_acts_only_where_step_and_weight_agree)
 
 static void update_with(matrix *m, fr_pool *pool, bool bf16)
 {
-    fr_muon_options options = {.lr = 0.02, .decay = 0.1, .momentum = 0.9, .beta2 = 0.9, .equalize = true, .plus = true,
-                               .bf16 = bf16, .pool = pool};
+    fr_muon_options options = {.lr = 0.02,
+                               .decay = 0.1,
+                               .momentum = 0.9,
+                               .beta2 = 0.9,
+                               .equalize = true,
+                               .plus = true,
+                               .bf16 = bf16,
+                               .pool = pool};
     draw_numbers(8, m->weight, m->rows * m->columns, 1);
     for (int step = 0; step < 2; step++) {
         draw_numbers(9 + (uint64_t)step, m->gradient, m->rows * m->columns, 0.1);
@@ -155,7 +172,8 @@ TEST(polar_express_orthogonalizes)
         norm += (double)x[i] * x[i];
     for (int i = 0; i < N * M; i++)
         x[i] /= (float)(sqrt(norm) * 1.01);
-    fr_polar polar = {.rows = N, .columns = M, .small = N, .x = x, .next = next, .gram = gram, .polynomial = polynomial};
+    fr_polar polar = {
+        .rows = N, .columns = M, .small = N, .x = x, .next = next, .gram = gram, .polynomial = polynomial};
     fr_polar_express(&polar);
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) {

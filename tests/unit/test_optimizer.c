@@ -7,8 +7,16 @@
 #include <unistd.h>
 
 static const char *const small_model[] = {
-    "model.depth=2", "model.width=48", "model.head_dim=16", "model.context=32", "model.value_embeddings=true",
-    "model.smear=true", "model.backout=true", "model.numerics=fp32", "optim.batch_tokens=512", "optim.shards=4",
+    "model.depth=2",
+    "model.width=48",
+    "model.head_dim=16",
+    "model.context=32",
+    "model.value_embeddings=true",
+    "model.smear=true",
+    "model.backout=true",
+    "model.numerics=fp32",
+    "optim.batch_tokens=512",
+    "optim.shards=4",
 };
 
 static fr_recipe small_recipe(const char *const *more, int count)
@@ -187,7 +195,8 @@ TEST(a_matrix_split_inside_has_the_same_bits)
 
 TEST(threads_do_not_change_a_bit)
 {
-    const char *const nanochat[] = {"optim.muon_equalize=true", "optim.muon_plus=true", "model.numerics=bf16"};
+    const char *const nanochat[] = {"optim.muon_equalize=true", "optim.muon_plus=true",
+                                    "model.numerics=bf16"};
     const char *const adamw[] = {"optim.kind=adamw"};
     check_threads(NULL, 0);
     check_threads(nanochat, 3);
@@ -198,7 +207,8 @@ TEST(a_step_is_the_update_of_each_group)
 {
     fr_recipe recipe = small_recipe(NULL, 0);
     fr_graph *graph = build(&recipe);
-    float *got = train_with(&recipe, graph, 2, 1), *want = flat_vector(graph, 1, 1), *gradients = flat_vector(graph, 1000, 0.01);
+    float *got = train_with(&recipe, graph, 2, 1), *want = flat_vector(graph, 1, 1),
+          *gradients = flat_vector(graph, 1000, 0.01);
     fr_step_scalars scalars;
     fr_error error = {0};
     fr_step_scalars_at(&recipe, 0, 0, &scalars);
@@ -212,7 +222,8 @@ TEST(a_step_is_the_update_of_each_group)
         fr_muon_options muon = {.lr = rule.lr, .decay = 0.2, .momentum = 0.85, .beta2 = 0.9};
         fr_adamw_options adamw = {rule.lr, rule.decay, rule.beta1, rule.beta2, rule.eps, 1};
         if (rule.muon)
-            fr_muon_update(want + info->offset, gradients + info->offset, first, second, info->rows, info->columns, &muon, scratch);
+            fr_muon_update(want + info->offset, gradients + info->offset, first, second, info->rows,
+                           info->columns, &muon, scratch);
         else
             fr_adamw_update(want + info->offset, gradients + info->offset, first, second, elements, &adamw);
         CHECK(memcmp(want + info->offset, got + info->offset, (size_t)elements * sizeof(float)) == 0);
@@ -235,7 +246,8 @@ TEST(a_bad_gradient_is_named_and_nothing_moves)
         fr_optimizer *optimizer;
         fr_error error = {0};
         CHECK_OK(fr_optimizer_create(&optimizer, graph, &recipe, NULL, &error));
-        float *parameters = flat_vector(graph, 1, 1), *before = flat_vector(graph, 1, 1), *gradients = flat_vector(graph, 9, 1);
+        float *parameters = flat_vector(graph, 1, 1), *before = flat_vector(graph, 1, 1),
+              *gradients = flat_vector(graph, 9, 1);
         const fr_parameter_info *info = fr_graph_parameter(graph, 3 + trial);
         gradients[info->offset + info->rows * info->columns - 1] = bad[trial];
         fr_step_scalars scalars;

@@ -79,7 +79,8 @@ TEST(batch_phases)
 /* Any recipe the table allows, any progress, any step. */
 TEST(never_negative_or_nan)
 {
-    static const double edges[] = {0, 1, 0.5, -1, 2, 1e-300, -1e300, 1e300, NAN, INFINITY, -INFINITY, DBL_EPSILON, 1 - DBL_EPSILON};
+    static const double edges[] = {0,     1,   0.5,      -1,        2,           1e-300,         -1e300,
+                                   1e300, NAN, INFINITY, -INFINITY, DBL_EPSILON, 1 - DBL_EPSILON};
     static const int64_t steps[] = {0, 1, 39, 40, 300, 1000000, INT64_MAX, -5, INT64_MIN};
     static const char *const decays[] = {"linear", "cosine", "constant"};
     fr_rng rng = {.seed = 11};
@@ -94,7 +95,8 @@ TEST(never_negative_or_nan)
         recipe.optim.momentum_steps = (int64_t)fr_rng_below(&rng, 500);
         recipe.schedule.by_step = trial % 7 == 0;
         recipe.clock.max_steps = (int64_t)fr_rng_below(&rng, 3);
-        double progress = trial % 2 ? edges[fr_rng_below(&rng, sizeof edges / sizeof edges[0])] : fr_rng_uniform(&rng);
+        double progress =
+            trial % 2 ? edges[fr_rng_below(&rng, sizeof edges / sizeof edges[0])] : fr_rng_uniform(&rng);
         fr_step_scalars s;
         fr_step_scalars_at(&recipe, progress, steps[fr_rng_below(&rng, 9)], &s);
         CHECK(s.lr_multiplier >= 0 && s.lr_multiplier <= 1);
@@ -113,8 +115,9 @@ TEST(transfer_reproduces_the_table)
         int log2_batch;
         int64_t steps;
         double lr_scale, decay;
-    } rows[] = {{41.943040, 18, 1920, 0.707, 0.520}, {70.123520, 19, 1605, 1, 0.440},  {110.100480, 19, 2520, 1, 0.280},
-                {234.881024, 19, 5376, 1, 0.131},    {435.159040, 20, 4980, 1.414, 0.100}, {729.808896, 20, 8352, 1.414, 0.0597},
+    } rows[] = {{41.943040, 18, 1920, 0.707, 0.520},   {70.123520, 19, 1605, 1, 0.440},
+                {110.100480, 19, 2520, 1, 0.280},      {234.881024, 19, 5376, 1, 0.131},
+                {435.159040, 20, 4980, 1.414, 0.100},  {729.808896, 20, 8352, 1.414, 0.0597},
                 {918.421504, 20, 10510, 1.414, 0.0475}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         fr_transfer t;

@@ -12,10 +12,34 @@ TEST(loss_falls_and_the_receipt_is_complete)
     CHECK_OK(fr_json_get_real(record, "loss_last", &last, "run.json", &error));
     CHECK_NEAR(first, log(276), 0.02, 0); /* 13. of the sheet: about ln V */
     CHECK(last < first - 1);
-    static const char *const keys[] = {"schema", "status", "budget_s", "startup_s", "charged_s", "steps", "tokens", "epochs", "params",
-                                       "val_bpb", "val_bytes", "val_tokens", "eval_set", "seed", "tokens_per_s", "flops_per_token", "mfu",
-                                       "peak_rss_bytes", "loss_first", "loss_last", "clock", "prepared_in_clock", "kernels", "basis",
-                                       "host", "hashes", "tokens_per_step_declared", "tokens_per_step_measured"};
+    static const char *const keys[] = {"schema",
+                                       "status",
+                                       "budget_s",
+                                       "startup_s",
+                                       "charged_s",
+                                       "steps",
+                                       "tokens",
+                                       "epochs",
+                                       "params",
+                                       "val_bpb",
+                                       "val_bytes",
+                                       "val_tokens",
+                                       "eval_set",
+                                       "seed",
+                                       "tokens_per_s",
+                                       "flops_per_token",
+                                       "mfu",
+                                       "peak_rss_bytes",
+                                       "loss_first",
+                                       "loss_last",
+                                       "clock",
+                                       "prepared_in_clock",
+                                       "kernels",
+                                       "basis",
+                                       "host",
+                                       "hashes",
+                                       "tokens_per_step_declared",
+                                       "tokens_per_step_measured"};
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (!json_object_get(record, keys[i]))
             test_fail(__FILE__, __LINE__, keys[i]);
@@ -25,7 +49,8 @@ TEST(loss_falls_and_the_receipt_is_complete)
     CHECK_INT(json_integer_value(json_object_get(record, "tokens")), 15 * 256);
     CHECK_NEAR(json_number_value(json_object_get(record, "charged_s")), 15, 1e-12, 0);
     CHECK(json_is_null(json_object_get(record, "mfu")));
-    CHECK(json_is_string(json_object_get(json_object_get(json_object_get(record, "kernels"), "head_loss"), "forward")));
+    CHECK(json_is_string(
+        json_object_get(json_object_get(json_object_get(record, "kernels"), "head_loss"), "forward")));
     CHECK_INT(log_lines("learns"), 15);
     json_decref(record);
 }
@@ -48,7 +73,8 @@ TEST(threads_do_not_change_a_bit)
     CHECK_STR(train_hash("threads-3", 4, 3, NULL), want);
     CHECK_STR(train_hash("threads-4", 4, 4, NULL), want);
     CHECK_STR(train_hash("threads-6", 4, 6, NULL), want); /* more than shards: operators are split */
-    CHECK_STR(file_hash("threads-6", "optimizer.safetensors"), file_hash("threads-1", "optimizer.safetensors"));
+    CHECK_STR(file_hash("threads-6", "optimizer.safetensors"),
+              file_hash("threads-1", "optimizer.safetensors"));
 }
 
 TEST(bf16_numerics_too)
@@ -146,8 +172,15 @@ TEST(periodic_evaluation_and_the_final_score)
     CHECK_OK(fr_session_run(session, &error));
     CHECK_INT(count, 2);
     CHECK_INT(log_lines("evaluates"), 7);
-    fr_session_score score = {.val_bpb = 1.25, .bytes = 1000, .tokens = 300, .documents = 9, .context = 16, .eval_set = "valid",
-                              .text_sha256 = "ab", .layout = "stream", .byte_lengths = "raw"};
+    fr_session_score score = {.val_bpb = 1.25,
+                              .bytes = 1000,
+                              .tokens = 300,
+                              .documents = 9,
+                              .context = 16,
+                              .eval_set = "valid",
+                              .text_sha256 = "ab",
+                              .layout = "stream",
+                              .byte_lengths = "raw"};
     CHECK_OK(fr_session_record_score(session, &score, &error));
     fr_session_free(session);
     json_t *record = run_record("evaluates");
@@ -200,12 +233,17 @@ static int64_t invented_now(void *context)
 /* Stalls of up to the reserve, wherever they fall: the charge at the stop never passes the budget. */
 TEST(stalls_up_to_the_reserve_stay_within_the_budget)
 {
-    for (int every = 20; every < 80; every += 13) { /* far enough apart that only one falls between two looks */
+    for (int every = 20; every < 80;
+         every += 13) { /* far enough apart that only one falls between two looks */
         char name[32];
         invented_time time = {.step_ns = 40000000, .stall_ns = 4000000000, .stall_every = every};
         snprintf(name, sizeof name, "stall-%d", every);
         fr_train_options options = session_options(name, 0, 2, NULL);
-        options.clock = (fr_clock_options){.kind = FR_CLOCK_WALL, .budget = 30, .reserve = 5, .startup_cap = 60, .now_ns = invented_now,
+        options.clock = (fr_clock_options){.kind = FR_CLOCK_WALL,
+                                           .budget = 30,
+                                           .reserve = 5,
+                                           .startup_cap = 60,
+                                           .now_ns = invented_now,
                                            .now_context = &time};
         options.peak_flops = -1;
         fr_error error = {0};
@@ -222,7 +260,11 @@ TEST(a_longer_stall_is_on_record)
 {
     invented_time time = {.step_ns = 40000000, .stall_ns = 60000000000, .stall_every = 60};
     fr_train_options options = session_options("over", 0, 2, NULL);
-    options.clock = (fr_clock_options){.kind = FR_CLOCK_WALL, .budget = 30, .reserve = 5, .startup_cap = 60, .now_ns = invented_now,
+    options.clock = (fr_clock_options){.kind = FR_CLOCK_WALL,
+                                       .budget = 30,
+                                       .reserve = 5,
+                                       .startup_cap = 60,
+                                       .now_ns = invented_now,
                                        .now_context = &time};
     options.peak_flops = -1;
     fr_error error = {0};
@@ -246,13 +288,17 @@ TEST(a_wall_run_replays_bit_for_bit)
     CHECK(json_number_value(json_object_get(record, "charged_s")) <= 2);
     CHECK(json_integer_value(json_object_get(record, "steps")) > 0);
     fr_train_options replay = session_options("replayed", 0, 1, NULL);
-    replay.clock = (fr_clock_options){.kind = FR_CLOCK_REPLAY, .replay_path = fixture_path("wall"), .startup_cap = 60};
+    replay.clock =
+        (fr_clock_options){.kind = FR_CLOCK_REPLAY, .replay_path = fixture_path("wall"), .startup_cap = 60};
     replay.clock_text = "replay:wall";
     CHECK_OK(fr_train(&replay, &error));
     CHECK_STR(model_hash("replayed"), model_hash("wall"));
     json_t *again = run_record("replayed");
-    CHECK_INT(json_integer_value(json_object_get(again, "steps")), json_integer_value(json_object_get(record, "steps")));
-    CHECK_NEAR(json_number_value(json_object_get(again, "charged_s")), json_number_value(json_object_get(record, "charged_s")), 1e-2, 0); /* the stop is a moment after the drop */
+    CHECK_INT(json_integer_value(json_object_get(again, "steps")),
+              json_integer_value(json_object_get(record, "steps")));
+    CHECK_NEAR(json_number_value(json_object_get(again, "charged_s")),
+               json_number_value(json_object_get(record, "charged_s")), 1e-2,
+               0); /* the stop is a moment after the drop */
     json_decref(record);
     json_decref(again);
 }
@@ -283,7 +329,8 @@ TEST(a_forecast_changes_nothing)
     CHECK_OK(fr_session_forecast(session, &forecast, &error));
     CHECK_NEAR(forecast.steps, 4, 0, 0);
     CHECK_NEAR(forecast.tokens, 1024, 0, 0);
-    CHECK(forecast.seconds_per_step > 0 && forecast.micro_batch_seconds > 0 && forecast.optimizer_seconds > 0);
+    CHECK(forecast.seconds_per_step > 0 && forecast.micro_batch_seconds > 0 &&
+          forecast.optimizer_seconds > 0);
     CHECK(forecast.epochs > 0 && forecast.memory_bytes > 0 && forecast.params > 10000);
     CHECK(forecast.few_steps);
     CHECK(strstr(forecast.advice, "only 4 steps") != NULL);

@@ -1,5 +1,5 @@
-/* Runs that are killed, stopped, cut off or fed bad numbers: nothing is lost that was saved, and what goes on is the same
- * run bit for bit. */
+/* Runs that are killed, stopped, cut off or fed bad numbers: nothing is lost that was saved, and what goes
+ * on is the same run bit for bit. */
 #include "session_fixture.h"
 
 #include <signal.h>
@@ -111,7 +111,8 @@ static void copy_file(const char *run, const char *from, const char *to)
     fr_arena arena;
     fr_error error = {0};
     fr_arena_init(&arena, 1024);
-    CHECK_OK(fr_file_read(&arena, fr_path_join(source, sizeof source, fixture_path(run), from), &bytes, &count, &error));
+    CHECK_OK(fr_file_read(&arena, fr_path_join(source, sizeof source, fixture_path(run), from), &bytes,
+                          &count, &error));
     CHECK_OK(fr_file_write(fr_path_join(target, sizeof target, fixture_path(run), to), bytes, count, &error));
     fr_arena_release(&arena);
 }

@@ -111,7 +111,8 @@ TEST(every_row_has_one_place)
     static const char *const cases[][5] = {
         {"optim.batch_tokens=65536", NULL},
         {"model.context=256", "optim.batch_tokens=24576", "optim.shards=3", NULL},
-        {"model.context=64", "optim.batch_tokens=8192", "schedule.batch_phases=[0.0, 0.25, 0.2, 0.5, 0.5, 1.0]", NULL},
+        {"model.context=64", "optim.batch_tokens=8192",
+         "schedule.batch_phases=[0.0, 0.25, 0.2, 0.5, 0.5, 1.0]", NULL},
         {"model.context=512", "optim.batch_tokens=36864", "optim.micro_rows=3", NULL},
         {"model.context=4096", "optim.batch_tokens=32768", NULL},
     };
@@ -144,7 +145,8 @@ TEST(every_row_has_one_place)
 
 TEST(a_batch_that_cannot_be_cut_names_the_nearest)
 {
-    const char *const odd[] = {"optim.batch_tokens=70000", NULL}, *const rows[] = {"optim.micro_rows=3", NULL};
+    const char *const odd[] = {"optim.batch_tokens=70000", NULL}, *const rows[] = {"optim.micro_rows=3",
+                                                                                   NULL};
     fr_recipe recipe = recipe_with(odd);
     fr_batch_shape shape;
     fr_error error = {0};
@@ -182,8 +184,9 @@ TEST(a_chosen_recipe_always_fits_its_rules)
 
 TEST(a_resumed_log_drops_later_and_torn_lines)
 {
-    const char *path = fixture_text("log.jsonl", "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1.5}\n{\"step\":2,\"val_bpb\":1}\n"
-                                                 "{\"step\":3,\"loss\":1.4}\n{\"step\":4,\"lo");
+    const char *path = fixture_text(
+        "log.jsonl", "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1.5}\n{\"step\":2,\"val_bpb\":1}\n"
+                     "{\"step\":3,\"loss\":1.4}\n{\"step\":4,\"lo");
     fr_step_log log = {0};
     fr_error error = {0};
     fr_step_line line = {.step = 3, .loss = NAN, .charged = 3};
@@ -195,7 +198,8 @@ TEST(a_resumed_log_drops_later_and_torn_lines)
     fr_arena arena;
     fr_arena_init(&arena, 1024);
     CHECK_OK(fr_file_read(&arena, path, &text, &bytes, &error));
-    const char *want = "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1.5}\n{\"step\":2,\"val_bpb\":1}\n{\"step\":3,\"loss\":null,";
+    const char *want = "{\"step\":1,\"loss\":2}\n{\"step\":2,\"loss\":1.5}\n{\"step\":2,\"val_bpb\":1}\n{"
+                       "\"step\":3,\"loss\":null,";
     CHECK(strncmp(text, want, strlen(want)) == 0);
     CHECK(text[bytes - 1] == '\n');
     fr_arena_release(&arena);
