@@ -2,9 +2,9 @@
  *
  *     bench_gemm [ROUNDS]
  *
- * Everything in one run, taken in turns, best of ROUNDS (default 15), in processor time of this thread: the register loop, oneDNN's
- * sgemm, our product, and ours with prepared weights. The clock covers packing of operands except where they are prepared;
- * it does not cover making a primitive or allocating a workspace.
+ * Everything in one run, taken in turns, best of ROUNDS (default 15), in processor time of this thread: the
+ * register loop, oneDNN's sgemm, our product, and ours with prepared weights. The clock covers packing of
+ * operands except where they are prepared; it does not cover making a primitive or allocating a workspace.
  */
 #include "cpu/cpu_internal.h"
 
@@ -19,14 +19,19 @@ typedef struct product_shape {
     bool ta, tb;
 } product_shape;
 
-static const product_shape shapes[] = {
-    {"forward 640 -> 640", 1024, 640, 640, false, true},   {"forward 640 -> 2560", 1024, 2560, 640, false, true},
-    {"forward 2560 -> 640", 1024, 640, 2560, false, true}, {"head forward", 512, 8192, 640, false, true},
-    {"d x, 640", 1024, 640, 640, false, false},            {"d x, 2560 -> 640", 1024, 640, 2560, false, false},
-    {"d x, 640 -> 2560", 1024, 2560, 640, false, false},   {"head d x", 512, 640, 8192, false, false},
-    {"d W, 640 x 640", 640, 640, 1024, true, false},       {"d W, 2560 x 640", 2560, 640, 1024, true, false},
-    {"d W, 640 x 2560", 640, 2560, 1024, true, false},     {"head d W", 8192, 640, 512, true, false},
-    {"one row", 1, 2560, 640, false, true}};
+static const product_shape shapes[] = {{"forward 640 -> 640", 1024, 640, 640, false, true},
+                                       {"forward 640 -> 2560", 1024, 2560, 640, false, true},
+                                       {"forward 2560 -> 640", 1024, 640, 2560, false, true},
+                                       {"head forward", 512, 8192, 640, false, true},
+                                       {"d x, 640", 1024, 640, 640, false, false},
+                                       {"d x, 2560 -> 640", 1024, 640, 2560, false, false},
+                                       {"d x, 640 -> 2560", 1024, 2560, 640, false, false},
+                                       {"head d x", 512, 640, 8192, false, false},
+                                       {"d W, 640 x 640", 640, 640, 1024, true, false},
+                                       {"d W, 2560 x 640", 2560, 640, 1024, true, false},
+                                       {"d W, 640 x 2560", 640, 2560, 1024, true, false},
+                                       {"head d W", 8192, 640, 512, true, false},
+                                       {"one row", 1, 2560, 640, false, true}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static double now(void)
@@ -57,7 +62,8 @@ static rates measure(const product_shape *s, const fr_gemm_path *path, int round
 {
     rates best = {0};
     double flops = 2.0 * (double)s->m * (double)s->n * (double)s->k;
-    fr_gemm_call call = {.m = s->m, .n = s->n, .k = s->k, .alpha = 1, .beta = s->ta, .c_dtype = FR_F32, .ldc = s->n};
+    fr_gemm_call call = {
+        .m = s->m, .n = s->n, .k = s->k, .alpha = 1, .beta = s->ta, .c_dtype = FR_F32, .ldc = s->n};
     float *a = matrix(s->m, s->k, 1), *b = matrix(s->k, s->n, 2), *c = matrix(s->m, s->n, 3);
     size_t bytes = path->workspace(s->m, s->n, s->k, FR_F32);
     void *workspace = fr_allocate(bytes), *packed = fr_allocate(path->pack_bytes(s->n, s->k));
@@ -103,8 +109,8 @@ int main(int argc, char **argv)
     printf("GFLOP/s of one thread, best of %d in processor time (share of the register loop)\n", (int)rounds);
     for (int i = 0; i < SHAPES; i++) {
         rates r = measure(&shapes[i], &fr_gemm_path_avx512, (int)rounds);
-        printf("%-22s loop %6.1f  sgemm %6.1f (%.2f)  own %6.1f (%.2f)", shapes[i].name, 1e-9 * r.loop, 1e-9 * r.library,
-               r.library / r.loop, 1e-9 * r.own, r.own / r.loop);
+        printf("%-22s loop %6.1f  sgemm %6.1f (%.2f)  own %6.1f (%.2f)", shapes[i].name, 1e-9 * r.loop,
+               1e-9 * r.library, r.library / r.loop, 1e-9 * r.own, r.own / r.loop);
         if (shapes[i].tb)
             printf("  prepared %6.1f (%.2f)", 1e-9 * r.prepared, r.prepared / r.loop);
         putchar('\n');

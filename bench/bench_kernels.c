@@ -1,10 +1,12 @@
-/* bench_kernels: every operator of a depth-10 block by itself, fast kernel against the register loop of the same run.
+/* bench_kernels: every operator of a depth-10 block by itself, fast kernel against the register loop of the
+ * same run.
  *
  *     bench_kernels [fp32|bf16] [ROUNDS]
  *
- * A plan of one training step of baseline.toml's model is run ROUNDS times (default 3) on this thread alone; the plan's own hook
- * gives the time of every operator, in wall time, best round. Printed: milliseconds, and for operators that
- * multiply, the share of the register loop for the work causality leaves and in the full convention.
+ * A plan of one training step of baseline.toml's model is run ROUNDS times (default 3) on this thread alone;
+ * the plan's own hook gives the time of every operator, in wall time, best round. Printed: milliseconds, and
+ * for operators that multiply, the share of the register loop for the work causality leaves and in the full
+ * convention.
  */
 #include "frontier/frontier.h"
 #include "frontier/model.h"
@@ -59,7 +61,8 @@ static void print(const kernel_bench *b, double peak)
         double seconds = 1e-9 * (double)t->best;
         printf("%-34s %9.2f ms", t->kernel, 1e3 * seconds);
         if (t->flops > 0)
-            printf("   %.2f of peak, %.2f counting all keys", t->flops / seconds / peak, t->full / seconds / peak);
+            printf("   %.2f of peak, %.2f counting all keys", t->flops / seconds / peak,
+                   t->full / seconds / peak);
         putchar('\n');
     }
 }
@@ -75,8 +78,12 @@ static fr_status run(const char *numerics, int64_t rounds, fr_error *error)
     fr_graph *graph = fr_graph_create(error);
     FR_TRY(graph ? fr_model_build(graph, &recipe, VOCAB, error) : FR_BAD_ENVIRONMENT);
     const char *outputs[] = {"loss"};
-    fr_plan_options options = {.extent = {1, recipe.model.context}, .numerics = fr_recipe_numerics(&recipe), .train = true,
-                               .outputs = outputs, .output_count = 1, .kernels = kernels};
+    fr_plan_options options = {.extent = {1, recipe.model.context},
+                               .numerics = fr_recipe_numerics(&recipe),
+                               .train = true,
+                               .outputs = outputs,
+                               .output_count = 1,
+                               .kernels = kernels};
     fr_plan *plan;
     FR_TRY(fr_plan_create(&plan, graph, &options, error));
     b.extent = options.extent;
@@ -94,8 +101,14 @@ static fr_status run(const char *numerics, int64_t rounds, fr_error *error)
     FR_TRY(fr_prepared_create(&prepared, graph, options.numerics, kernels, error));
     fr_prepared_refresh(prepared, parameters, NULL);
     fr_binding inputs[] = {{"tokens", ids}, {"targets", ids}};
-    fr_run_args args = {.arena = arena, .parameters = parameters, .prepared = fr_prepared_table(prepared), .gradients = gradients,
-                        .inputs = inputs, .input_count = 2, .timed = add_time, .timed_context = &b};
+    fr_run_args args = {.arena = arena,
+                        .parameters = parameters,
+                        .prepared = fr_prepared_table(prepared),
+                        .gradients = gradients,
+                        .inputs = inputs,
+                        .input_count = 2,
+                        .timed = add_time,
+                        .timed_context = &b};
     fr_peak peak, again;
     FR_TRY(fr_cpu_peak(1, 0.5, &peak, error));
     for (int64_t r = 0; r <= rounds; r++) {
@@ -103,7 +116,8 @@ static fr_status run(const char *numerics, int64_t rounds, fr_error *error)
             b.operators[i].ns = 0;
         FR_TRY(fr_plan_run(plan, &args, error));
         for (int i = 0; i < b.count && r > 0; i++)
-            b.operators[i].best = b.operators[i].ns < b.operators[i].best ? b.operators[i].ns : b.operators[i].best;
+            b.operators[i].best =
+                b.operators[i].ns < b.operators[i].best ? b.operators[i].ns : b.operators[i].best;
     }
     FR_TRY(fr_cpu_peak(1, 0.5, &again, error));
     printf("peak of one thread %.1f GFLOP/s\n", 1e-9 * (peak.flops > again.flops ? peak.flops : again.flops));

@@ -2,13 +2,15 @@
  *
  *     bench_step [--recipe FILE] [--threads N] [--rows R] [--rounds N] [--numerics fp32|bf16] [--json]
  *
- * Measured, with the wall clock: the peak (all threads at once); micro-batches forward and backward, one per thread at
- * once as shards run them, each with its own arena and gradients; the sum of the shards' gradients; the optimizer's
- * update; the refresh of prepared weights. Not in it: loading data, writing logs. Composed from these: a step of
- * optim.batch_tokens. Micro-batches are taken at their median over the rounds and, to see past other processes, at their best;
- * the processor time of one thread is printed too: on a busy machine it is the only figure that means anything.
+ * Measured, with the wall clock: the peak (all threads at once); micro-batches forward and backward, one per
+ * thread at once as shards run them, each with its own arena and gradients; the sum of the shards' gradients;
+ * the optimizer's update; the refresh of prepared weights. Not in it: loading data, writing logs. Composed
+ * from these: a step of optim.batch_tokens. Micro-batches are taken at their median over the rounds and, to
+ * see past other processes, at their best; the processor time of one thread is printed too: on a busy machine
+ * it is the only figure that means anything.
  *
- * mfu_full counts baseline.md 1.6 (every query sees every key), mfu_causal what causality leaves, embeddings none.
+ * mfu_full counts baseline.md 1.6 (every query sees every key), mfu_causal what causality leaves, embeddings
+ * none.
  */
 #include "frontier/frontier.h"
 #include "frontier/model.h"
@@ -66,7 +68,8 @@ static double now(void)
     return read_clock(CLOCK_MONOTONIC);
 }
 
-/* ---- set-up --------------------------------------------------------------------------------------------------- */
+/* ---- set-up
+ * --------------------------------------------------------------------------------------------------- */
 
 static fr_status read_options(step_bench *b, int argc, char **argv, fr_error *error)
 {
@@ -89,7 +92,8 @@ static fr_status read_options(step_bench *b, int argc, char **argv, fr_error *er
         else if (strcmp(argv[i], "--rounds") == 0)
             FR_TRY(fr_parse_int(value, 1, MOST_ROUNDS, &rounds, argv[i], error));
         else
-            return fr_error_set(error, FR_BAD_USAGE, argv[i], "see the first lines of bench/bench_step.c", "unknown option");
+            return fr_error_set(error, FR_BAD_USAGE, argv[i], "see the first lines of bench/bench_step.c",
+                                "unknown option");
         i++;
     }
     b->threads = (int)threads;
@@ -131,8 +135,12 @@ static fr_status make_data(step_bench *b, fr_error *error)
 static fr_status set_up(step_bench *b, fr_error *error)
 {
     const char *outputs[] = {"loss"};
-    fr_plan_options options = {.extent = {b->rows, b->recipe.model.context}, .numerics = b->numerics, .train = true,
-                               .residual_bf16 = fr_recipe_residual_bf16(&b->recipe), .outputs = outputs, .output_count = 1};
+    fr_plan_options options = {.extent = {b->rows, b->recipe.model.context},
+                               .numerics = b->numerics,
+                               .train = true,
+                               .residual_bf16 = fr_recipe_residual_bf16(&b->recipe),
+                               .outputs = outputs,
+                               .output_count = 1};
     FR_TRY(fr_cpu_kernels(&options.kernels, error));
     b->graph = fr_graph_create(error);
     if (!b->graph)
@@ -147,13 +155,15 @@ static fr_status set_up(step_bench *b, fr_error *error)
     return FR_OK;
 }
 
-/* ---- micro-batches ----------------------------------------------------------------------------------------------- */
+/* ---- micro-batches
+ * ----------------------------------------------------------------------------------------------- */
 
 static void note_time(void *context, const fr_node *node, fr_pass pass, int64_t ns)
 {
     step_bench *b = context;
     int i = 0;
-    while (i < b->operator_count && (strcmp(b->operators[i].name, node->op->name) != 0 || b->operators[i].pass != pass))
+    while (i < b->operator_count &&
+           (strcmp(b->operators[i].name, node->op->name) != 0 || b->operators[i].pass != pass))
         i++;
     if (i == MOST_OPERATORS)
         return;
@@ -177,9 +187,15 @@ static void run_micro_batch(void *context, int64_t index, int thread)
     int64_t start = index * b->rows * b->recipe.model.context;
     fr_error error = {0};
     fr_binding inputs[] = {{"tokens", b->tokens + start}, {"targets", b->targets + start}};
-    fr_run_args args = {.arena = b->arenas[index], .parameters = b->parameters, .prepared = fr_prepared_table(b->prepared),
-                        .gradients = b->gradients[index], .accumulate_gradients = true, .inputs = inputs, .input_count = 2,
-                        .timed = run->timed && index == 0 ? note_time : NULL, .timed_context = b};
+    fr_run_args args = {.arena = b->arenas[index],
+                        .parameters = b->parameters,
+                        .prepared = fr_prepared_table(b->prepared),
+                        .gradients = b->gradients[index],
+                        .accumulate_gradients = true,
+                        .inputs = inputs,
+                        .input_count = 2,
+                        .timed = run->timed && index == 0 ? note_time : NULL,
+                        .timed_context = b};
     (void)thread;
     double start_cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
     run->status[index] = fr_plan_run(b->plan, &args, &error);
@@ -221,7 +237,8 @@ static fr_status measure_micro_batches(step_bench *b, fr_error *error)
     return FR_OK;
 }
 
-/* ---- the rest of a step -------------------------------------------------------------------------------------------- */
+/* ---- the rest of a step
+ * -------------------------------------------------------------------------------------------- */
 
 static fr_status measure_update(step_bench *b, fr_error *error)
 {
@@ -258,7 +275,9 @@ static fr_status measure_peak(step_bench *b, fr_error *error)
     return FR_OK;
 }
 
-/* ---- results ----------------------------------------------------------------------------------------------------------- */
+/* ---- results
+ * -----------------------------------------------------------------------------------------------------------
+ */
 
 typedef struct step_result {
     double step_seconds, tokens_per_s, mfu_full, mfu_causal, micro_mfu_full;
@@ -266,7 +285,8 @@ typedef struct step_result {
 
 static step_result compose(const step_bench *b, double micro)
 {
-    double micro_tokens = (double)(b->rows * b->recipe.model.context), tokens = (double)b->recipe.optim.batch_tokens;
+    double micro_tokens = (double)(b->rows * b->recipe.model.context),
+           tokens = (double)b->recipe.optim.batch_tokens;
     double rounds = tokens / micro_tokens / b->threads;
     step_result r = {.step_seconds = rounds * micro + b->reduce + b->update + b->refresh};
     r.tokens_per_s = tokens / r.step_seconds;
@@ -290,7 +310,8 @@ static void print_operators(step_bench *b)
         total += (double)b->operators[i].ns;
     printf("operators of one thread, per micro-batch:\n");
     for (int i = 0; i < b->operator_count; i++)
-        printf("  %-16s %-8s %8.2f ms  %5.1f %%\n", b->operators[i].name, b->operators[i].pass == FR_FORWARD ? "forward" : "backward",
+        printf("  %-16s %-8s %8.2f ms  %5.1f %%\n", b->operators[i].name,
+               b->operators[i].pass == FR_FORWARD ? "forward" : "backward",
                1e-6 * (double)b->operators[i].ns / b->rounds, 100 * (double)b->operators[i].ns / total);
 }
 
@@ -299,20 +320,23 @@ static void print_results(step_bench *b)
     step_result median = compose(b, b->micro_median), best = compose(b, b->micro_best);
     fr_cpu_features f;
     fr_cpu_detect(&f);
-    printf("%s, %s kernels, %s, %d threads; peak %.1f GFLOP/s (register loop %.1f, %s %.1f)\n", f.name, f.path,
-           b->numerics == FR_NUMERICS_BF16 ? "bf16" : "fp32", b->threads, 1e-9 * b->peak.flops, 1e-9 * b->peak.register_loop,
-           fr_cpu_library_version(), 1e-9 * b->peak.library_product);
-    printf("micro-batch of %lld x %lld: median %.3f s, best %.3f s (mfu_full %.3f, %.3f)\n", (long long)b->rows,
-           (long long)b->recipe.model.context, b->micro_median, b->micro_best, median.micro_mfu_full, best.micro_mfu_full);
+    printf("%s, %s kernels, %s, %d threads; peak %.1f GFLOP/s (register loop %.1f, %s %.1f)\n", f.name,
+           f.path, b->numerics == FR_NUMERICS_BF16 ? "bf16" : "fp32", b->threads, 1e-9 * b->peak.flops,
+           1e-9 * b->peak.register_loop, fr_cpu_library_version(), 1e-9 * b->peak.library_product);
+    printf("micro-batch of %lld x %lld: median %.3f s, best %.3f s (mfu_full %.3f, %.3f)\n",
+           (long long)b->rows, (long long)b->recipe.model.context, b->micro_median, b->micro_best,
+           median.micro_mfu_full, best.micro_mfu_full);
     printf("processor time of one thread, best %.3f s: %.3f of its peak\n", b->micro_cpu,
            fr_plan_flops(b->plan, true) / b->micro_cpu / (b->peak.flops / b->threads));
     printf("shard sum %.3f s, optimizer %.3f s, prepared weights %.3f s\n", b->reduce, b->update, b->refresh);
-    printf("step of %lld tokens, composed: %.1f s, %.0f tokens/s, mfu_full %.3f, mfu_causal %.3f (best micro-batch: %.3f, %.3f)\n",
-           (long long)b->recipe.optim.batch_tokens, median.step_seconds, median.tokens_per_s, median.mfu_full, median.mfu_causal,
-           best.mfu_full, best.mfu_causal);
+    printf("step of %lld tokens, composed: %.1f s, %.0f tokens/s, mfu_full %.3f, mfu_causal %.3f (best "
+           "micro-batch: %.3f, %.3f)\n",
+           (long long)b->recipe.optim.batch_tokens, median.step_seconds, median.tokens_per_s, median.mfu_full,
+           median.mfu_causal, best.mfu_full, best.mfu_causal);
     print_operators(b);
     if (b->json)
-        printf("{\"basis\": \"measured\", \"mfu_full\": %.4f, \"mfu_causal\": %.4f, \"tokens_per_s\": %.1f, \"peak_flops\": %.4e, \"step_seconds\": %.3f}\n",
+        printf("{\"basis\": \"measured\", \"mfu_full\": %.4f, \"mfu_causal\": %.4f, \"tokens_per_s\": %.1f, "
+               "\"peak_flops\": %.4e, \"step_seconds\": %.3f}\n",
                median.mfu_full, median.mfu_causal, median.tokens_per_s, b->peak.flops, median.step_seconds);
 }
 

@@ -1,9 +1,10 @@
 /* frontier/cpu.h: running plans on this processor, fast.
  *
  * Mental model. The graph knows what to compute, a kernel table knows how. fr_cpu_kernels() is the table of the best
- * kernels this processor has: matrix products through oneDNN (one thread each; our pool is the only one that
- * splits work), everything else our own AVX-512 or AVX2 code, with the plain C reference behind it. The choice is by
- * CPU features and may be overridden by FRONTIER_KERNELS=ref|avx2|avx512.
+ * kernels this processor has: our own AVX-512 or AVX2 code, matrix products included, whose rows have the same
+ * bits in any batch (docs/performance.md tells why not a library's); bf16 products through oneDNN where the
+ * processor multiplies bf16; the plain C reference behind it all. The choice is by CPU features and may be
+ * overridden by FRONTIER_KERNELS=ref|avx2|avx512|avx512_bf16. Our pool is the only thing that splits work.
  *
  * Training runs one plan per shard and thread: a thread executes whole operators alone, so nothing is
  * synchronised inside a step. Only evaluation or decoding of few rows splits operators over a pool.
@@ -20,7 +21,7 @@
 typedef struct fr_cpu_features {
     bool avx2, avx512, avx512_bf16, amx_bf16;
     char name[64];            /* model name */
-    const char *path;         /* "avx512", "avx2", "ref": kernels in use */
+    const char *path;         /* "avx512_bf16", "avx512", "avx2", "ref": kernels in use */
     fr_numerics best_numerics; /* BF16 where the CPU multiplies bf16, else F32 */
 } fr_cpu_features;
 void fr_cpu_detect(fr_cpu_features *features);

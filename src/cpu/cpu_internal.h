@@ -1,10 +1,11 @@
-/* What the files of src/cpu share beside products and splitting: which path is in use, and oneDNN's threads. */
+/* What the files of src/cpu share beside products and splitting: which path is in use, and oneDNN's threads.
+ */
 #ifndef FRONTIER_CPU_INTERNAL_H
 #define FRONTIER_CPU_INTERNAL_H
 #include "cpu/gemm.h"
 #include "frontier/cpu.h"
 
-void fr_cpu_ask(fr_cpu_features *features);                     /* fr_cpu_detect without `path` */
+void fr_cpu_ask(fr_cpu_features *features);                  /* fr_cpu_detect without `path` */
 const char *fr_cpu_table_name(const fr_kernel_table *table); /* "avx512", "avx2", "ref" */
 
 /* The path that linear and the heads of this table use for plans of these numerics; NULL: the reference. */

@@ -1,12 +1,12 @@
-/* What this processor can do. Detection asks the processor (and the operating system, for the wide registers and the
- * tile registers), never a name: the model name is for people. */
+/* What this processor can do. Detection asks the processor (and the operating system, for the wide registers
+ * and the tile registers), never a name: the model name is for people. */
 #include "cpu/cpu_internal.h"
 
 #include <dnnl.h>
 #include <string.h>
 
 #define FR_TEXT_OF(x) #x
-#define FR_TEXT(x) FR_TEXT_OF(x)
+#define FR_TEXT(x)    FR_TEXT_OF(x)
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -26,7 +26,8 @@ static void read_name(char name[64])
 {
     unsigned words[12] = {0};
     for (unsigned i = 0; i < 3; i++)
-        if (!__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2], &words[4 * i + 3]))
+        if (!__get_cpuid(0x80000002u + i, &words[4 * i], &words[4 * i + 1], &words[4 * i + 2],
+                         &words[4 * i + 3]))
             return;
     memcpy(name, words, sizeof words);
 }
@@ -66,5 +67,6 @@ void fr_cpu_detect(fr_cpu_features *features)
 
 const char *fr_cpu_library_version(void)
 {
-    return "oneDNN " FR_TEXT(DNNL_VERSION_MAJOR) "." FR_TEXT(DNNL_VERSION_MINOR) "." FR_TEXT(DNNL_VERSION_PATCH);
+    return "oneDNN " FR_TEXT(DNNL_VERSION_MAJOR) "." FR_TEXT(DNNL_VERSION_MINOR) "." FR_TEXT(
+        DNNL_VERSION_PATCH);
 }

@@ -1,14 +1,17 @@
 /* Matrix products by oneDNN: bf16 where the processor multiplies bf16, and sgemm.
  *
- * bf16 operands go in as they are; fp32 operands that count as rounded are cast into the workspace first. Sums and fp32
- * results are fp32. Primitives are made per call: oneDNN keeps compiled ones in a cache of its own, so a repeated shape costs
- * microseconds. On a processor without bf16 the library emulates it; that is how the tests run this file.
+ * bf16 operands go in as they are; fp32 operands that count as rounded are cast into the workspace first.
+ * Sums and fp32 results are fp32. Primitives are made per call: oneDNN keeps compiled ones in a cache of its
+ * own, so a repeated shape costs microseconds. On a processor without bf16 the library emulates it; that is
+ * how the tests run this file.
  *
- * oneDNN may choose another order of sums for another number of rows. Rows are therefore handed over in blocks of
- * BLOCK_ROWS, the last one filled up in the workspace, so that every row goes through the same primitive whoever
- * else is in the batch. (Products without batch rows in m, as weight gradients, are one block.)
+ * oneDNN may choose another order of sums for another number of rows. Rows are therefore handed over in
+ * blocks of BLOCK_ROWS, the last one filled up in the workspace, so that every row goes through the same
+ * primitive whoever else is in the batch. (Products without batch rows in m, as weight gradients, are one
+ * block.)
  *
- * A library call that fails leaves NaN in the result, which the run reports by name: kernels have no other voice.
+ * A library call that fails leaves NaN in the result, which the run reports by name: kernels have no other
+ * voice.
  */
 #include "cpu/cpu_internal.h"
 
@@ -19,8 +22,8 @@
 
 void fr_onednn_one_thread(void)
 {
-    /* Debian's oneDNN uses OpenMP, whose thread count is a property of the calling thread. We neither link it nor know
-     * that it is there. */
+    /* Debian's oneDNN uses OpenMP, whose thread count is a property of the calling thread. We neither link it
+     * nor know that it is there. */
     void (*set)(int);
     void *symbol = dlsym(RTLD_DEFAULT, "omp_set_num_threads");
     memcpy(&set, &symbol, sizeof set);
@@ -31,11 +34,13 @@ void fr_onednn_one_thread(void)
 void fr_onednn_sgemm(const fr_gemm_call *call)
 {
     fr_onednn_one_thread();
-    dnnl_sgemm(call->a.transpose ? 'T' : 'N', call->b.transpose ? 'T' : 'N', call->m, call->n, call->k, call->alpha, call->a.data,
-               call->a.ld, call->b.data, call->b.ld, call->beta, call->c, call->ldc);
+    dnnl_sgemm(call->a.transpose ? 'T' : 'N', call->b.transpose ? 'T' : 'N', call->m, call->n, call->k,
+               call->alpha, call->a.data, call->a.ld, call->b.data, call->b.ld, call->beta, call->c,
+               call->ldc);
 }
 
-/* ---- bf16 ---------------------------------------------------------------------------------------------------- */
+/* ---- bf16
+ * ---------------------------------------------------------------------------------------------------- */
 
 enum { BLOCK_ROWS = 64 };
 
@@ -48,7 +53,8 @@ static size_t aligned(size_t bytes)
 static size_t onednn_workspace(int64_t m, int64_t n, int64_t k, fr_dtype c_dtype)
 {
     size_t a = aligned(sizeof(uint16_t) * (size_t)(m * k)), b = aligned(sizeof(uint16_t) * (size_t)(n * k));
-    return a + b + aligned(sizeof(uint16_t) * (size_t)(BLOCK_ROWS * k)) + aligned(fr_dtype_bytes(c_dtype) * (size_t)(BLOCK_ROWS * n));
+    return a + b + aligned(sizeof(uint16_t) * (size_t)(BLOCK_ROWS * k)) +
+           aligned(fr_dtype_bytes(c_dtype) * (size_t)(BLOCK_ROWS * n));
 }
 
 static void cast_rows(const fr_operand *x, int64_t rows, int64_t columns, uint16_t *out)
@@ -58,7 +64,8 @@ static void cast_rows(const fr_operand *x, int64_t rows, int64_t columns, uint16
             out[i * columns + j] = fr_f32_to_bf16(((const float *)x->data)[i * x->ld + j]);
 }
 
-/* The operand as bf16; rows and columns are those of op(). An fp32 operand is cast into *memory, which moves on. */
+/* The operand as bf16; rows and columns are those of op(). An fp32 operand is cast into *memory, which moves
+ * on. */
 static fr_operand in_bf16(const fr_operand *x, int64_t rows, int64_t columns, char **memory)
 {
     fr_operand cast = *x;
@@ -86,12 +93,14 @@ typedef struct onednn_product {
 static dnnl_status_t describe(dnnl_memory_desc_t *shape, int64_t rows, int64_t columns, const fr_operand *x)
 {
     dnnl_dims_t dims = {rows, columns}, strides = {x->transpose ? 1 : x->ld, x->transpose ? x->ld : 1};
-    return dnnl_memory_desc_init_by_strides(shape, 2, dims, x->dtype == FR_BF16 ? dnnl_bf16 : dnnl_f32, strides);
+    return dnnl_memory_desc_init_by_strides(shape, 2, dims, x->dtype == FR_BF16 ? dnnl_bf16 : dnnl_f32,
+                                            strides);
 }
 
 static bool make_attributes(onednn_product *p, float alpha, float beta)
 {
-    return dnnl_primitive_attr_create(&p->attr) == dnnl_success && dnnl_post_ops_create(&p->post) == dnnl_success &&
+    return dnnl_primitive_attr_create(&p->attr) == dnnl_success &&
+           dnnl_post_ops_create(&p->post) == dnnl_success &&
            (alpha == 1 || dnnl_primitive_attr_set_output_scales(p->attr, 1, 0, &alpha) == dnnl_success) &&
            (beta == 0 || dnnl_post_ops_append_sum(p->post, beta) == dnnl_success) &&
            dnnl_primitive_attr_set_post_ops(p->attr, p->post) == dnnl_success;
@@ -101,12 +110,16 @@ static bool make_product(onednn_product *p, const fr_gemm_call *call)
 {
     dnnl_matmul_desc_t operation;
     fr_operand c = {.data = call->c, .ld = call->ldc, .dtype = call->c_dtype};
-    return dnnl_engine_create(&p->engine, dnnl_cpu, 0) == dnnl_success && dnnl_stream_create(&p->stream, p->engine, 0) == dnnl_success &&
+    return dnnl_engine_create(&p->engine, dnnl_cpu, 0) == dnnl_success &&
+           dnnl_stream_create(&p->stream, p->engine, 0) == dnnl_success &&
            describe(&p->shapes[0], call->m, call->k, &call->a) == dnnl_success &&
            describe(&p->shapes[1], call->k, call->n, &call->b) == dnnl_success &&
-           describe(&p->shapes[2], call->m, call->n, &c) == dnnl_success && make_attributes(p, call->alpha, call->beta) &&
-           dnnl_matmul_desc_init(&operation, &p->shapes[0], &p->shapes[1], NULL, &p->shapes[2]) == dnnl_success &&
-           dnnl_primitive_desc_create(&p->description, &operation, p->attr, p->engine, NULL) == dnnl_success &&
+           describe(&p->shapes[2], call->m, call->n, &c) == dnnl_success &&
+           make_attributes(p, call->alpha, call->beta) &&
+           dnnl_matmul_desc_init(&operation, &p->shapes[0], &p->shapes[1], NULL, &p->shapes[2]) ==
+               dnnl_success &&
+           dnnl_primitive_desc_create(&p->description, &operation, p->attr, p->engine, NULL) ==
+               dnnl_success &&
            dnnl_primitive_create(&p->primitive, p->description) == dnnl_success;
 }
 
@@ -116,8 +129,10 @@ static bool execute(onednn_product *p, const void *a, const void *b, void *c)
     for (int i = 0; i < 3; i++)
         if (dnnl_memory_create(&p->memories[i], &p->shapes[i], p->engine, data[i]) != dnnl_success)
             return false;
-    dnnl_exec_arg_t args[3] = {{DNNL_ARG_SRC, p->memories[0]}, {DNNL_ARG_WEIGHTS, p->memories[1]}, {DNNL_ARG_DST, p->memories[2]}};
-    return dnnl_primitive_execute(p->primitive, p->stream, 3, args) == dnnl_success && dnnl_stream_wait(p->stream) == dnnl_success;
+    dnnl_exec_arg_t args[3] = {
+        {DNNL_ARG_SRC, p->memories[0]}, {DNNL_ARG_WEIGHTS, p->memories[1]}, {DNNL_ARG_DST, p->memories[2]}};
+    return dnnl_primitive_execute(p->primitive, p->stream, 3, args) == dnnl_success &&
+           dnnl_stream_wait(p->stream) == dnnl_success;
 }
 
 static void release_product(onednn_product *p)
@@ -161,7 +176,8 @@ static void run_last_rows(const fr_gemm_call *call, char *memory)
     memset(a, 0, sizeof(uint16_t) * (size_t)(BLOCK_ROWS * call->k));
     memset(c, 0, row * BLOCK_ROWS);
     for (int64_t i = 0; i < call->m; i++) {
-        memcpy(a + i * call->k, (const uint16_t *)call->a.data + i * call->a.ld, sizeof(uint16_t) * (size_t)call->k);
+        memcpy(a + i * call->k, (const uint16_t *)call->a.data + i * call->a.ld,
+               sizeof(uint16_t) * (size_t)call->k);
         memcpy(c + (size_t)i * row, (const char *)call->c + item * (size_t)(i * call->ldc), row);
     }
     full.m = BLOCK_ROWS;
@@ -208,6 +224,12 @@ static void onednn_pack(const float *rows, int64_t n, int64_t k, bool round, voi
 }
 
 /* Row blocks begin at multiples of BLOCK_ROWS also when threads share the rows. */
-const fr_gemm_path fr_gemm_path_onednn = {.name = "gemm_onednn_bf16", .row_step = BLOCK_ROWS, .column_step = INT32_MAX,
-                                          .workspace = onednn_workspace, .least = onednn_workspace, .run = onednn_run, .pack_bytes = onednn_pack_bytes,
-                                          .pack = onednn_pack, .packs_rows = true};
+const fr_gemm_path fr_gemm_path_onednn = {.name = "gemm_onednn_bf16",
+                                          .row_step = BLOCK_ROWS,
+                                          .column_step = INT32_MAX,
+                                          .workspace = onednn_workspace,
+                                          .least = onednn_workspace,
+                                          .run = onednn_run,
+                                          .pack_bytes = onednn_pack_bytes,
+                                          .pack = onednn_pack,
+                                          .packs_rows = true};

@@ -1,9 +1,9 @@
 /* The peak that utilisation is measured against: the better of two things this processor demonstrably does.
  *
- * A loop of multiply-adds on registers is what the arithmetic units can do; the best large product of oneDNN is what
- * a good library makes of them. Threads run at once, held together by a barrier, since clocks and shared units depend on
- * how many cores work. A thread takes its best short round: a round that another process disturbed says nothing about
- * the processor, and too high a peak only makes utilisation look lower.
+ * A loop of multiply-adds on registers is what the arithmetic units can do; the best large product of oneDNN
+ * is what a good library makes of them. Threads run at once, held together by a barrier, since clocks and
+ * shared units depend on how many cores work. A thread takes its best short round: a round that another
+ * process disturbed says nothing about the processor, and too high a peak only makes utilisation look lower.
  */
 #include "cpu/cpu_internal.h"
 
@@ -63,10 +63,18 @@ static void measure_products(peak_run *run, int64_t index)
 {
     float *a = run->memory + index * 3 * LARGEST * LARGEST;
     int which = 0;
-    for (double start = now(), t = start, end; t - start < run->seconds / 2 || which < PRODUCT_SIZES; t = end) {
+    for (double start = now(), t = start, end; t - start < run->seconds / 2 || which < PRODUCT_SIZES;
+         t = end) {
         int64_t n = product_sizes[which++ % PRODUCT_SIZES];
-        fr_gemm_call call = {.m = n, .n = n, .k = n, .a = {a, n, FR_F32, false, false}, .b = {a + LARGEST * LARGEST, n, FR_F32, false, false},
-                             .alpha = 1, .c = a + 2 * LARGEST * LARGEST, .c_dtype = FR_F32, .ldc = n};
+        fr_gemm_call call = {.m = n,
+                             .n = n,
+                             .k = n,
+                             .a = {a, n, FR_F32, false, false},
+                             .b = {a + LARGEST * LARGEST, n, FR_F32, false, false},
+                             .alpha = 1,
+                             .c = a + 2 * LARGEST * LARGEST,
+                             .c_dtype = FR_F32,
+                             .ldc = n};
         fr_onednn_sgemm(&call);
         end = now();
         keep_best(&run->best_product[index], 2.0 * (double)n * (double)n * (double)n, end - t);
@@ -116,7 +124,8 @@ static fr_status run_threads(peak_run *run, int threads, fr_peak *peak, fr_error
 fr_status fr_cpu_peak(int threads, double seconds, fr_peak *peak, fr_error *error)
 {
     if (threads < 1 || threads > MOST_THREADS)
-        return fr_error_set(error, FR_BAD_USAGE, "threads", NULL, "cannot measure the peak of %d threads", threads);
+        return fr_error_set(error, FR_BAD_USAGE, "threads", NULL, "cannot measure the peak of %d threads",
+                            threads);
     size_t bytes = sizeof(float) * 3 * LARGEST * LARGEST * (size_t)threads;
     peak_run *run = fr_allocate(sizeof *run);
     float *memory = fr_allocate(bytes);

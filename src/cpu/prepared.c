@@ -1,9 +1,9 @@
 /* Copies of weights in the form the products like best.
  *
- * Our own tiles want panels: the copy is the packing of the right operand, done once per change of the weights instead of
- * once per product. oneDNN's bf16 wants bf16 rows. Which weights: those that linear and the heads multiply with. A
- * weight that some consumer multiplies with a tensor that is not bf16 in a bf16 plan gets no copy: its products
- * would need another form.
+ * Our own tiles want panels: the copy is the packing of the right operand, done once per change of the
+ * weights instead of once per product. oneDNN's bf16 wants bf16 rows. Which weights: those that linear and
+ * the heads multiply with. A weight that some consumer multiplies with a tensor that is not bf16 in a bf16
+ * plan gets no copy: its products would need another form.
  */
 #include "cpu/cpu_internal.h"
 
@@ -18,7 +18,7 @@ struct fr_prepared {
     const fr_gemm_path *path;
     bool round;
     int parameters, weights;
-    const void **table;       /* per parameter */
+    const void **table; /* per parameter */
     prepared_weight *weight;
     size_t bytes;
     const float *source; /* during a refresh */
@@ -26,7 +26,8 @@ struct fr_prepared {
 
 static bool multiplies(const fr_node *node)
 {
-    return strcmp(node->op->name, "linear") == 0 || strcmp(node->op->name, "head_loss") == 0 || strcmp(node->op->name, "head_logits") == 0;
+    return strcmp(node->op->name, "linear") == 0 || strcmp(node->op->name, "head_loss") == 0 ||
+           strcmp(node->op->name, "head_logits") == 0;
 }
 
 /* Is it the weight of products, all of them with activations when those are bf16? */
@@ -60,7 +61,8 @@ static fr_status add_weight(fr_prepared *prepared, int index, const fr_parameter
     return FR_OK;
 }
 
-static fr_status add_weights(fr_prepared *prepared, const fr_graph *graph, fr_numerics numerics, fr_error *error)
+static fr_status add_weights(fr_prepared *prepared, const fr_graph *graph, fr_numerics numerics,
+                             fr_error *error)
 {
     int count = prepared->parameters;
     prepared->table = fr_allocate((size_t)count * sizeof *prepared->table + 1);
@@ -75,7 +77,8 @@ static fr_status add_weights(fr_prepared *prepared, const fr_graph *graph, fr_nu
     return FR_OK;
 }
 
-fr_status fr_prepared_create(fr_prepared **out, const fr_graph *graph, fr_numerics numerics, const fr_kernel_table *kernels, fr_error *error)
+fr_status fr_prepared_create(fr_prepared **out, const fr_graph *graph, fr_numerics numerics,
+                             const fr_kernel_table *kernels, fr_error *error)
 {
     fr_prepared *prepared = fr_allocate(sizeof *prepared);
     if (!prepared)
@@ -97,7 +100,8 @@ static void refresh_weight(void *context, int64_t index, int thread)
     const fr_prepared *prepared = context;
     const prepared_weight *weight = &prepared->weight[index];
     (void)thread;
-    prepared->path->pack(prepared->source + weight->offset, weight->rows, weight->columns, prepared->round, weight->copy);
+    prepared->path->pack(prepared->source + weight->offset, weight->rows, weight->columns, prepared->round,
+                         weight->copy);
 }
 
 void fr_prepared_refresh(fr_prepared *prepared, const float *parameters, fr_pool *pool)

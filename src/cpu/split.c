@@ -17,7 +17,8 @@ size_t fr_split_scratch(int64_t jobs, size_t bytes)
     return (size_t)workers_for(jobs) * aligned(bytes);
 }
 
-/* ---- jobs with memory ------------------------------------------------------------------------------------ */
+/* ---- jobs with memory ------------------------------------------------------------------------------------
+ */
 
 typedef struct job_run {
     const fr_call *call;
@@ -35,14 +36,16 @@ static void run_worker(void *context, int64_t worker, int thread)
         run->job(run->call, i, (char *)run->call->scratch + (size_t)worker * run->bytes);
 }
 
-void fr_split_jobs(const fr_call *call, int64_t jobs, size_t bytes, void (*job)(const fr_call *call, int64_t index, void *memory))
+void fr_split_jobs(const fr_call *call, int64_t jobs, size_t bytes,
+                   void (*job)(const fr_call *call, int64_t index, void *memory))
 {
     int64_t workers = workers_for(jobs), threads = fr_pool_threads(call->pool);
     job_run run = {call, jobs, workers < threads ? workers : threads, aligned(bytes), job};
     fr_pool_for(call->pool, run.workers, run_worker, &run);
 }
 
-/* ---- ranges ------------------------------------------------------------------------------------------------ */
+/* ---- ranges
+ * ------------------------------------------------------------------------------------------------ */
 
 typedef struct range_run {
     int64_t count, step;
@@ -69,7 +72,8 @@ void fr_split_range(fr_pool *pool, int64_t count, fr_range_body body, void *cont
     fr_pool_for(pool, (count + run.step - 1) / run.step, run_range, &run);
 }
 
-/* ---- products ---------------------------------------------------------------------------------------------- */
+/* ---- products
+ * ---------------------------------------------------------------------------------------------- */
 
 typedef struct gemm_split {
     const fr_gemm_path *path;
@@ -128,7 +132,8 @@ static bool share_out(gemm_split *split, int64_t workers, size_t bytes)
     return split->bytes >= split->path->least(m, n, product->k, product->c_dtype);
 }
 
-void fr_split_gemm(const fr_gemm_path *path, const fr_gemm_call *product, fr_pool *pool, void *workspace, size_t bytes)
+void fr_split_gemm(const fr_gemm_path *path, const fr_gemm_call *product, fr_pool *pool, void *workspace,
+                   size_t bytes)
 {
     gemm_split split = {.path = path, .product = product, .workspace = workspace};
     int64_t row_steps = (product->m + path->row_step - 1) / path->row_step;

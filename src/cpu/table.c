@@ -1,9 +1,9 @@
 /* The kernel tables and the choice between them.
  *
- * A table is a list of pointers to the kernels of one instruction set. Where the processor multiplies bf16 itself, the
- * products of bf16 plans go through oneDNN instead of our fp32 tiles: those entries come last, and later entries win.
- * Every table but the reference forbids falling back to it: a missing kernel is an error with a name, never a run that
- * is silently a hundred times slower.
+ * A table is a list of pointers to the kernels of one instruction set. Where the processor multiplies bf16
+ * itself, the products of bf16 plans go through oneDNN instead of our fp32 tiles: those entries come last,
+ * and later entries win. Every table but the reference forbids falling back to it: a missing kernel is an
+ * error with a name, never a run that is silently a hundred times slower.
  */
 #include "cpu/cpu_internal.h"
 #include "cpu/kernels/kernels.h"
@@ -14,23 +14,25 @@
 static const fr_kernel_table reference_table = {.reference_only = true};
 
 #if defined(__x86_64__)
-#define TWO(a, i) &(a)[i], &(a)[(i) + 1]
+#define TWO(a, i)  &(a)[i], &(a)[(i) + 1]
 #define FOUR(a, i) TWO(a, i), TWO(a, (i) + 2)
-#define KERNELS(isa)                                                                                                       \
-    FOUR(fr_kernels_elementwise_##isa, 0), FOUR(fr_kernels_elementwise_##isa, 4), FOUR(fr_kernels_elementwise_##isa, 8),   \
-        FOUR(fr_kernels_elementwise_##isa, 12), FOUR(fr_kernels_norm_##isa, 0), TWO(fr_kernels_norm_##isa, 4),             \
-        FOUR(fr_kernels_gate_##isa, 0), TWO(fr_kernels_attention_##isa, 0), FOUR(fr_kernels_product_##isa, 0),             \
-        &fr_kernels_product_##isa[4]
+#define KERNELS(isa)                                                                                         \
+    FOUR(fr_kernels_elementwise_##isa, 0), FOUR(fr_kernels_elementwise_##isa, 4),                            \
+        FOUR(fr_kernels_elementwise_##isa, 8), FOUR(fr_kernels_elementwise_##isa, 12),                       \
+        FOUR(fr_kernels_norm_##isa, 0), TWO(fr_kernels_norm_##isa, 4), FOUR(fr_kernels_gate_##isa, 0),       \
+        TWO(fr_kernels_attention_##isa, 0), FOUR(fr_kernels_product_##isa, 0), &fr_kernels_product_##isa[4]
 
 enum { OWN = 33, BF16_PRODUCTS = 5 };
 
 static const fr_kernel *const avx2_kernels[OWN] = {KERNELS(avx2)};
-static const fr_kernel *const avx512_kernels[OWN + BF16_PRODUCTS] = {KERNELS(avx512), FOUR(fr_kernels_product_onednn, 0),
-                                                                     &fr_kernels_product_onednn[4]};
+static const fr_kernel *const avx512_kernels[OWN + BF16_PRODUCTS] = {
+    KERNELS(avx512), FOUR(fr_kernels_product_onednn, 0), &fr_kernels_product_onednn[4]};
 
 static const fr_kernel_table avx2_table = {.kernels = avx2_kernels, .count = OWN, .forbid_fallback = true};
-static const fr_kernel_table avx512_table = {.kernels = avx512_kernels, .count = OWN, .forbid_fallback = true};
-static const fr_kernel_table bf16_table = {.kernels = avx512_kernels, .count = OWN + BF16_PRODUCTS, .forbid_fallback = true};
+static const fr_kernel_table avx512_table = {
+    .kernels = avx512_kernels, .count = OWN, .forbid_fallback = true};
+static const fr_kernel_table bf16_table = {
+    .kernels = avx512_kernels, .count = OWN + BF16_PRODUCTS, .forbid_fallback = true};
 #else
 static const fr_kernel_table avx2_table, avx512_table, bf16_table; /* never available */
 #endif
@@ -62,12 +64,14 @@ fr_status fr_cpu_kernels(const fr_kernel_table **table, fr_error *error)
         if (wanted && *wanted ? strcmp(wanted, choices[i].name) != 0 : !choices[i].available)
             continue;
         if (!choices[i].available)
-            return fr_error_set(error, FR_BAD_ENVIRONMENT, "FRONTIER_KERNELS", "unset it to use the best this processor has",
+            return fr_error_set(error, FR_BAD_ENVIRONMENT, "FRONTIER_KERNELS",
+                                "unset it to use the best this processor has",
                                 "this processor cannot run the %s kernels", wanted);
         *table = choices[i].table;
         return FR_OK;
     }
-    return fr_error_set(error, FR_BAD_ENVIRONMENT, "FRONTIER_KERNELS", "use ref, avx2, avx512 or avx512_bf16, or unset it",
+    return fr_error_set(error, FR_BAD_ENVIRONMENT, "FRONTIER_KERNELS",
+                        "use ref, avx2, avx512 or avx512_bf16, or unset it",
                         "there are no kernels named '%s'", wanted);
 }
 
@@ -101,8 +105,10 @@ const fr_gemm_path *fr_cpu_product_path(const fr_kernel_table *table, fr_numeric
 const fr_gemm_path *fr_cpu_gemm_path(void)
 {
 #if defined(__x86_64__)
-    __builtin_cpu_init(); /* not fr_cpu_ask: small products call this, and cpuid is slow in a virtual machine */
-    if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq"))
+    __builtin_cpu_init(); /* not fr_cpu_ask: small products call this, and cpuid is slow in a virtual machine
+                           */
+    if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq"))
         return &fr_gemm_path_avx512;
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
         return &fr_gemm_path_avx2;

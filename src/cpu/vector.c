@@ -1,7 +1,7 @@
 /* Flat vectors of the training loop: gradients are added and measured.
  *
- * The vector is cut into PIECES of equal length, whatever the number of threads, and the piece sums are added as a
- * binary tree: the result has the same bits on one thread and on sixty-four.
+ * The vector is cut into PIECES of equal length, whatever the number of threads, and the piece sums are added
+ * as a binary tree: the result has the same bits on one thread and on sixty-four.
  */
 #include "frontier/cpu.h"
 

@@ -1,8 +1,9 @@
 /* kernel_case.h: one operator on random data, run by any kernel, for the kernel tests.
  *
- * A kernel_case makes a node by hand (no graph): its tensors, attributes, data and gradients. case_run runs one pass of
- * one kernel on it; case_difference compares two runs. The inputs of a case are the same for every kernel; every
- * output and gradient starts from the same filling, so accumulation and untouched bytes are compared too.
+ * A kernel_case makes a node by hand (no graph): its tensors, attributes, data and gradients. case_run runs
+ * one pass of one kernel on it; case_difference compares two runs. The inputs of a case are the same for
+ * every kernel; every output and gradient starts from the same filling, so accumulation and untouched bytes
+ * are compared too.
  */
 #ifndef KERNEL_CASE_H
 #define KERNEL_CASE_H
@@ -11,16 +12,16 @@
 
 typedef struct kernel_case {
     const char *op;
-    int64_t rows, T;          /* extent */
+    int64_t rows, T; /* extent */
     int inputs;
     struct {
         int64_t rows, columns; /* rows FR_TOKENS or a number; columns 0: no such input */
         fr_kind kind;
-        int64_t ids;           /* kind IDS: ids below this, -1 among them when negative_ids */
+        int64_t ids; /* kind IDS: ids below this, -1 among them when negative_ids */
     } in[FR_MAX_INPUTS];
     bool negative_ids;
     const void *attributes;
-    double spread;             /* standard deviation of the data; 0 = 1 */
+    double spread; /* standard deviation of the data; 0 = 1 */
 } kernel_case;
 
 typedef struct case_data {
@@ -49,7 +50,8 @@ static inline fr_dtype case_dtype(const case_data *d, fr_kind kind)
 {
     if (kind == FR_KIND_IDS)
         return FR_I32;
-    return d->bf16 && (kind == FR_KIND_ACTIVATION || (kind == FR_KIND_STREAM && d->stream_bf16)) ? FR_BF16 : FR_F32;
+    return d->bf16 && (kind == FR_KIND_ACTIVATION || (kind == FR_KIND_STREAM && d->stream_bf16)) ? FR_BF16
+                                                                                                 : FR_F32;
 }
 
 static inline int64_t case_elements(const case_data *d, const fr_tensor *t)
@@ -58,7 +60,8 @@ static inline int64_t case_elements(const case_data *d, const fr_tensor *t)
 }
 
 /* Normal numbers of the given deviation, depending on salt and place alone. */
-static inline void *case_fill(const case_data *d, const fr_tensor *t, fr_dtype dtype, uint64_t salt, double deviation)
+static inline void *case_fill(const case_data *d, const fr_tensor *t, fr_dtype dtype, uint64_t salt,
+                              double deviation)
 {
     int64_t count = case_elements(d, t);
     void *data = fr_allocate((size_t)(count + 64) * 8);
@@ -73,7 +76,9 @@ static inline void *case_ids(const case_data *d, int64_t ids)
 {
     int32_t *data = fr_allocate((size_t)(d->call.tokens + 16) * sizeof *data);
     for (int64_t i = 0; i < d->call.tokens; i++)
-        data[i] = d->what->negative_ids && i % 5 == 0 ? -1 : (int32_t)(fr_rng_at(9, 1, (uint64_t)i) % (uint64_t)ids);
+        data[i] = d->what->negative_ids && i % 5 == 0
+                      ? -1
+                      : (int32_t)(fr_rng_at(9, 1, (uint64_t)i) % (uint64_t)ids);
     return data;
 }
 
@@ -82,19 +87,27 @@ typedef enum case_width { CASE_F32, CASE_BF16, CASE_BF16_STREAM } case_width;
 
 static inline void case_init(case_data *d, const kernel_case *what, case_width width, bool accumulate)
 {
-    *d = (case_data){.what = what, .bf16 = width != CASE_F32, .accumulate = accumulate, .op = case_op(what->op)};
+    *d = (case_data){
+        .what = what, .bf16 = width != CASE_F32, .accumulate = accumulate, .op = case_op(what->op)};
     d->stream_bf16 = width == CASE_BF16_STREAM;
     d->call.extent = (fr_extent){what->rows, what->T};
     d->call.tokens = what->rows * what->T;
-    d->node = (fr_node){.op = d->op, .inputs = what->inputs, .outputs = d->op->outputs, .attributes = what->attributes};
+    d->node = (fr_node){
+        .op = d->op, .inputs = what->inputs, .outputs = d->op->outputs, .attributes = what->attributes};
     double spread = what->spread == 0 ? 1 : what->spread;
     for (int i = 0; i < what->inputs; i++) {
-        d->in[i] = (fr_tensor){.name = "in", .kind = what->in[i].kind, .rows = what->in[i].rows, .columns = what->in[i].columns, .parameter = -1};
+        d->in[i] = (fr_tensor){.name = "in",
+                               .kind = what->in[i].kind,
+                               .rows = what->in[i].rows,
+                               .columns = what->in[i].columns,
+                               .parameter = -1};
         if (!what->in[i].columns)
             continue;
         d->node.in[i] = &d->in[i];
         d->call.in_dtype[i] = case_dtype(d, d->in[i].kind);
-        d->call.in[i] = d->call.in_dtype[i] == FR_I32 ? case_ids(d, what->in[i].ids) : case_fill(d, &d->in[i], d->call.in_dtype[i], (uint64_t)i, spread);
+        d->call.in[i] = d->call.in_dtype[i] == FR_I32
+                            ? case_ids(d, what->in[i].ids)
+                            : case_fill(d, &d->in[i], d->call.in_dtype[i], (uint64_t)i, spread);
     }
     for (int o = 0; o < d->op->outputs; o++) {
         d->out[o] = (fr_tensor){.name = "out", .parameter = -1};
@@ -122,7 +135,8 @@ static inline void case_run(case_data *d, const fr_kernel *kernel, const case_da
         d->out_data[o] = case_fill(d, &d->out[o], d->call.out_dtype[o], 20 + (uint64_t)o, 1);
         d->call.out[o] = saved ? saved->out_data[o] : d->out_data[o];
         d->call.grad_out[o] = kernel->pass == FR_BACKWARD && !(d->op->detached_outputs >> o & 1)
-                                  ? case_fill(d, &d->out[o], d->call.out_dtype[o], 30 + (uint64_t)o, 1) : NULL;
+                                  ? case_fill(d, &d->out[o], d->call.out_dtype[o], 30 + (uint64_t)o, 1)
+                                  : NULL;
     }
     for (int i = 0; i < d->node.inputs && gradients; i++) {
         if (!d->node.in[i] || d->op->no_gradient >> i & 1)
@@ -156,7 +170,8 @@ static inline void case_release(case_data *d)
     fr_deallocate(d->scratch);
 }
 
-/* Largest difference in units of the root mean square of `want` (at least 1e-3); NaN on one side only is infinite. */
+/* Largest difference in units of the root mean square of `want` (at least 1e-3); NaN on one side only is
+ * infinite. */
 static inline double data_difference(const void *got, const void *want, fr_dtype dtype, int64_t count)
 {
     double squares = 0, largest = 0;
@@ -176,13 +191,16 @@ static inline double data_difference(const void *got, const void *want, fr_dtype
 }
 
 /* The largest over everything a pass writes. */
-static inline double case_difference(const case_data *got, const case_data *want, fr_pass pass, const char **where)
+static inline double case_difference(const case_data *got, const case_data *want, fr_pass pass,
+                                     const char **where)
 {
     double largest = 0;
-    const char *const grads[] = {"grad 0", "grad 1", "grad 2", "grad 3", "grad 4", "grad 5", "grad 6", "grad 7"};
+    const char *const grads[] = {"grad 0", "grad 1", "grad 2", "grad 3",
+                                 "grad 4", "grad 5", "grad 6", "grad 7"};
     *where = "";
     for (int o = 0; o < got->op->outputs && pass == FR_FORWARD; o++) {
-        double x = data_difference(got->out_data[o], want->out_data[o], got->call.out_dtype[o], case_elements(got, &got->out[o]));
+        double x = data_difference(got->out_data[o], want->out_data[o], got->call.out_dtype[o],
+                                   case_elements(got, &got->out[o]));
         if (x > largest) {
             largest = x;
             *where = o ? "out 1" : "out 0";
@@ -191,7 +209,8 @@ static inline double case_difference(const case_data *got, const case_data *want
     for (int i = 0; i < got->node.inputs; i++) {
         if (!got->grad_in[i])
             continue;
-        double x = data_difference(got->grad_in[i], want->grad_in[i], got->call.in_dtype[i], case_elements(got, &got->in[i]));
+        double x = data_difference(got->grad_in[i], want->grad_in[i], got->call.in_dtype[i],
+                                   case_elements(got, &got->in[i]));
         if (x > largest) {
             largest = x;
             *where = grads[i];
@@ -209,16 +228,20 @@ static inline bool case_same_bits(const case_data *a, const case_data *b, fr_pas
 {
     bool same = true;
     for (int o = 0; o < a->op->outputs && pass == FR_FORWARD; o++)
-        same = same && same_bytes(a->out_data[o], b->out_data[o], a->call.out_dtype[o], case_elements(a, &a->out[o]));
+        same = same &&
+               same_bytes(a->out_data[o], b->out_data[o], a->call.out_dtype[o], case_elements(a, &a->out[o]));
     for (int i = 0; i < a->node.inputs; i++)
-        same = same && same_bytes(a->grad_in[i], b->grad_in[i], a->call.in_dtype[i], case_elements(a, &a->in[i]));
+        same = same &&
+               same_bytes(a->grad_in[i], b->grad_in[i], a->call.in_dtype[i], case_elements(a, &a->in[i]));
     return same;
 }
 
-static inline const fr_kernel *case_find(const fr_kernel_table *table, const char *op, fr_pass pass, const fr_call *call)
+static inline const fr_kernel *case_find(const fr_kernel_table *table, const char *op, fr_pass pass,
+                                         const fr_call *call)
 {
     for (int i = table->count - 1; i >= 0; i--)
-        if (strcmp(table->kernels[i]->op, op) == 0 && table->kernels[i]->pass == pass && (!table->kernels[i]->accepts || table->kernels[i]->accepts(call)))
+        if (strcmp(table->kernels[i]->op, op) == 0 && table->kernels[i]->pass == pass &&
+            (!table->kernels[i]->accepts || table->kernels[i]->accepts(call)))
             return table->kernels[i];
     return NULL;
 }

@@ -1,5 +1,5 @@
-/* The processor module from outside: plans on fast kernels only, the same bits for any batch and any threads, prepared
- * weights, flat vectors, the peak, and no thread but ours.
+/* The processor module from outside: plans on fast kernels only, the same bits for any batch and any threads,
+ * prepared weights, flat vectors, the peak, and no thread but ours.
  */
 #include "frontier/cpu.h"
 #include "test.h"
@@ -24,10 +24,14 @@ static fr_graph *make_graph(void)
     k = fr_rotary(g, k, (fr_rotary_options){.heads = 2, .base = 10000, .norm = true});
     fr_tensor *y = fr_attention(g, q, k, v, (fr_attention_options){.heads = 4, .kv_heads = 2, .window = 17});
     x = fr_add(g, x, fr_linear(g, y, fr_parameter(g, "o", WIDTH, WIDTH, fr_init_normal(0.2), "matrix")));
-    fr_tensor *u = fr_linear(g, fr_rms_norm(g, x, (fr_norm_options){0}), fr_parameter(g, "fc", 4 * WIDTH, WIDTH, fr_init_normal(0.2), "matrix"));
-    x = fr_add(g, x, fr_linear(g, fr_relu_squared(g, u), fr_parameter(g, "proj", WIDTH, 4 * WIDTH, fr_init_normal(0.1), "matrix")));
+    fr_tensor *u = fr_linear(g, fr_rms_norm(g, x, (fr_norm_options){0}),
+                             fr_parameter(g, "fc", 4 * WIDTH, WIDTH, fr_init_normal(0.2), "matrix"));
+    x = fr_add(g, x,
+               fr_linear(g, fr_relu_squared(g, u),
+                         fr_parameter(g, "proj", WIDTH, 4 * WIDTH, fr_init_normal(0.1), "matrix")));
     fr_tensor *head = fr_parameter(g, "head", 128, WIDTH, fr_init_normal(0.5), "head");
-    fr_head_loss(g, fr_rms_norm(g, x, (fr_norm_options){0}), head, targets, (fr_head_options){.vocab = VOCAB, .softcap = 15});
+    fr_head_loss(g, fr_rms_norm(g, x, (fr_norm_options){0}), head, targets,
+                 (fr_head_options){.vocab = VOCAB, .softcap = 15});
     CHECK_OK(fr_graph_check(g, &error));
     return g;
 }
@@ -38,13 +42,19 @@ typedef struct outcome {
 } outcome;
 
 /* Runs rows first .. first + rows - 1 of the test's data. */
-static void run_rows(const fr_graph *g, fr_numerics numerics, const fr_kernel_table *kernels, const fr_prepared *prepared, bool train,
-                     int64_t first, int64_t rows, fr_pool *pool, outcome *out)
+static void run_rows(const fr_graph *g, fr_numerics numerics, const fr_kernel_table *kernels,
+                     const fr_prepared *prepared, bool train, int64_t first, int64_t rows, fr_pool *pool,
+                     outcome *out)
 {
     fr_error error = {0};
     fr_plan *plan = NULL;
     const char *names[] = {"nats"};
-    fr_plan_options options = {.extent = {rows, T}, .numerics = numerics, .train = train, .outputs = names, .output_count = 1, .kernels = kernels};
+    fr_plan_options options = {.extent = {rows, T},
+                               .numerics = numerics,
+                               .train = train,
+                               .outputs = names,
+                               .output_count = 1,
+                               .kernels = kernels};
     CHECK_OK(fr_plan_create(&plan, g, &options, &error));
     if (!plan)
         return;
@@ -59,8 +69,13 @@ static void run_rows(const fr_graph *g, fr_numerics numerics, const fr_kernel_ta
     fr_graph_initialize(g, 5, NULL, parameters);
     out->gradients = train ? fr_allocate(flat) : NULL;
     fr_binding inputs[] = {{"tokens", tokens + first * T}, {"targets", targets + first * T}};
-    fr_run_args args = {.arena = arena, .parameters = parameters, .prepared = fr_prepared_table(prepared), .gradients = out->gradients,
-                        .inputs = inputs, .input_count = 2, .pool = pool};
+    fr_run_args args = {.arena = arena,
+                        .parameters = parameters,
+                        .prepared = fr_prepared_table(prepared),
+                        .gradients = out->gradients,
+                        .inputs = inputs,
+                        .input_count = 2,
+                        .pool = pool};
     CHECK_OK(fr_plan_run(plan, &args, &error));
     fr_dtype dtype;
     const void *nats = fr_plan_output(plan, arena, "nats", &dtype);
@@ -137,7 +152,8 @@ TEST(prepared_weights_and_threads_change_no_gradient)
         outcome plain, other;
         CHECK_OK(fr_prepared_create(&prepared, g, (fr_numerics)n, kernels_here(), &error));
         fr_prepared_refresh(prepared, parameters, pool);
-        CHECK(kernels_here()->reference_only || (fr_prepared_bytes(prepared) > 0 && fr_prepared_table(prepared)));
+        CHECK(kernels_here()->reference_only ||
+              (fr_prepared_bytes(prepared) > 0 && fr_prepared_table(prepared)));
         run_rows(g, (fr_numerics)n, kernels_here(), NULL, true, 0, 3, NULL, &plain);
         run_rows(g, (fr_numerics)n, kernels_here(), prepared, true, 0, 3, pool, &other);
         CHECK(memcmp(plain.gradients, other.gradients, flat) == 0);
@@ -175,7 +191,8 @@ TEST(vectors_have_the_same_bits_on_any_threads)
     const int64_t counts[] = {0, 1, 7, 255, 2049, 100003};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         int64_t n = counts[c];
-        float *a = fr_allocate(sizeof(float) * (size_t)(n + 1)), *b = fr_allocate(sizeof(float) * (size_t)(n + 1));
+        float *a = fr_allocate(sizeof(float) * (size_t)(n + 1)),
+              *b = fr_allocate(sizeof(float) * (size_t)(n + 1));
         double want = 0;
         for (int64_t i = 0; i < n; i++) {
             a[i] = b[i] = (float)fr_rng_normal_at(1, 1, (uint64_t)i);

@@ -1,5 +1,6 @@
-/* Matrix products: right against double, and the promise behind bit-identical scores: a row of the result depends on its own
- * row, on the right operand and on nothing else. Every path is tested that this processor can run, oneDNN's bf16 in emulation.
+/* Matrix products: right against double, and the promise behind bit-identical scores: a row of the result
+ * depends on its own row, on the right operand and on nothing else. Every path is tested that this processor
+ * can run, oneDNN's bf16 in emulation.
  */
 #include "cpu/cpu_internal.h"
 #include "cpu/split.h"
@@ -44,7 +45,8 @@ static void fill_result(fr_gemm_call *call)
 
 static fr_gemm_call make_call(const shape *s, fr_dtype a, fr_dtype b, fr_dtype c, float alpha, float beta)
 {
-    fr_gemm_call call = {.m = s->m, .n = s->n, .k = s->k, .alpha = alpha, .beta = beta, .c_dtype = c, .ldc = s->n + 5};
+    fr_gemm_call call = {
+        .m = s->m, .n = s->n, .k = s->k, .alpha = alpha, .beta = beta, .c_dtype = c, .ldc = s->n + 5};
     call.a = make_operand(s->m, s->k, s->ta, a, 1);
     call.b = make_operand(s->k, s->n, s->tb, b, 2);
     call.c = fr_allocate((size_t)(s->m * call.ldc + 64) * 4);
@@ -101,7 +103,8 @@ static double *result_before(const fr_gemm_call *call)
     return before;
 }
 
-static void check_right(const fr_gemm_path *path, const shape *s, fr_dtype a, fr_dtype b, fr_dtype c, float alpha, float beta, size_t bytes)
+static void check_right(const fr_gemm_path *path, const shape *s, fr_dtype a, fr_dtype b, fr_dtype c,
+                        float alpha, float beta, size_t bytes)
 {
     fr_gemm_call call = make_call(s, a, b, c, alpha, beta);
     double *before = result_before(&call), limit = c == FR_BF16 ? 2e-2 : 2e-6;
@@ -110,16 +113,18 @@ static void check_right(const fr_gemm_path *path, const shape *s, fr_dtype a, fr
     double error = error_of(&call, before);
     if (!(error <= limit)) {
         char text[200];
-        snprintf(text, sizeof text, "%s %lldx%lldx%lld%s%s: error %g", path->name, (long long)s->m, (long long)s->n, (long long)s->k,
-                 s->ta ? " ta" : "", s->tb ? " tb" : "", error);
+        snprintf(text, sizeof text, "%s %lldx%lldx%lld%s%s: error %g", path->name, (long long)s->m,
+                 (long long)s->n, (long long)s->k, s->ta ? " ta" : "", s->tb ? " tb" : "", error);
         test_fail(__FILE__, __LINE__, text);
     }
     fr_deallocate(before);
     release_call(&call);
 }
 
-static const shape shapes[] = {{1, 1, 1, false, false}, {3, 5, 7, false, true}, {29, 33, 65, false, true}, {29, 70, 65, true, false},
-                               {15, 31, 700, false, false}, {14, 32, 16, true, true}, {40, 300, 17, false, true}, {1, 90, 130, false, true}};
+static const shape shapes[] = {{1, 1, 1, false, false},     {3, 5, 7, false, true},
+                               {29, 33, 65, false, true},   {29, 70, 65, true, false},
+                               {15, 31, 700, false, false}, {14, 32, 16, true, true},
+                               {40, 300, 17, false, true},  {1, 90, 130, false, true}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static int list_paths(const fr_gemm_path *paths[3])
@@ -154,8 +159,8 @@ TEST(public_product_is_right)
     for (int s = 0; s < SHAPES; s++) {
         fr_gemm_call call = make_call(&shapes[s], FR_F32, FR_F32, FR_F32, 1.5f, -0.25f);
         double *before = result_before(&call);
-        fr_gemm_f32(call.a.transpose, call.b.transpose, call.m, call.n, call.k, call.alpha, call.a.data, call.a.ld, call.b.data,
-                    call.b.ld, call.beta, call.c, call.ldc);
+        fr_gemm_f32(call.a.transpose, call.b.transpose, call.m, call.n, call.k, call.alpha, call.a.data,
+                    call.a.ld, call.b.data, call.b.ld, call.beta, call.c, call.ldc);
         CHECK_NEAR(error_of(&call, before), 0, 2e-6, 0);
         fr_deallocate(before);
         release_call(&call);
@@ -163,7 +168,8 @@ TEST(public_product_is_right)
 }
 
 /* Runs `rows` rows from `first` on alone and compares them with the same rows of the whole. */
-static void check_rows(const fr_gemm_path *path, const fr_gemm_call *whole, int64_t first, int64_t rows, size_t bytes)
+static void check_rows(const fr_gemm_path *path, const fr_gemm_call *whole, int64_t first, int64_t rows,
+                       size_t bytes)
 {
     fr_gemm_call part = *whole;
     size_t item = fr_dtype_bytes(part.c_dtype);
@@ -173,9 +179,11 @@ static void check_rows(const fr_gemm_path *path, const fr_gemm_call *whole, int6
     part.beta = 0;
     run_with(path, &part, bytes ? bytes : full(path, &part));
     for (int64_t i = 0; i < rows; i++)
-        if (memcmp((char *)part.c + item * (size_t)(i * part.ldc), (char *)whole->c + item * (size_t)((first + i) * part.ldc), item * (size_t)part.n)) {
+        if (memcmp((char *)part.c + item * (size_t)(i * part.ldc),
+                   (char *)whole->c + item * (size_t)((first + i) * part.ldc), item * (size_t)part.n)) {
             char text[120];
-            snprintf(text, sizeof text, "%s: row %lld alone in %lld rows has other bits", path->name, (long long)(first + i), (long long)rows);
+            snprintf(text, sizeof text, "%s: row %lld alone in %lld rows has other bits", path->name,
+                     (long long)(first + i), (long long)rows);
             test_fail(__FILE__, __LINE__, text);
             break;
         }
@@ -197,7 +205,8 @@ TEST(a_row_does_not_know_its_batch)
     }
 }
 
-/* The library is the reason for having products of our own: this is what it does to one row. Reported, not required. */
+/* The library is the reason for having products of our own: this is what it does to one row. Reported, not
+ * required. */
 TEST(library_rows_depend_on_the_batch)
 {
     const shape s = {64, 640, 640, false, true};
@@ -206,7 +215,8 @@ TEST(library_rows_depend_on_the_batch)
     one.c = fr_allocate(sizeof(float) * (size_t)call.ldc);
     fr_onednn_sgemm(&call);
     fr_onednn_sgemm(&one);
-    printf("# oneDNN sgemm: row 0 alone %s row 0 of 64\n", memcmp(one.c, call.c, sizeof(float) * 640) ? "differs from" : "equals");
+    printf("# oneDNN sgemm: row 0 alone %s row 0 of 64\n",
+           memcmp(one.c, call.c, sizeof(float) * 640) ? "differs from" : "equals");
     CHECK_NEAR(((float *)one.c)[5], ((float *)call.c)[5], 1e-3, 0);
     fr_deallocate(one.c);
     release_call(&call);
@@ -232,7 +242,8 @@ TEST(packed_weights_change_no_bit)
         run_with(paths[p], &again, full(paths[p], &again));
         bool same = true;
         for (int64_t i = 0; i < s.m; i++)
-            same = same && memcmp((float *)call.c + i * call.ldc, (float *)again.c + i * call.ldc, sizeof(float) * (size_t)s.n) == 0;
+            same = same && memcmp((float *)call.c + i * call.ldc, (float *)again.c + i * call.ldc,
+                                  sizeof(float) * (size_t)s.n) == 0;
         CHECK(same);
         fr_deallocate(again.c);
         fr_deallocate(packed);
@@ -250,7 +261,8 @@ TEST(splitting_changes_no_bit)
     CHECK_OK(fr_pool_create(&pool, 4, &error));
     for (int p = list_paths(paths) - 1; p >= 0; p--)
         for (int w = 0; w < 2; w++) {
-            fr_gemm_call one = make_call(w ? &wide : &tall, FR_BF16, FR_BF16, FR_F32, 1, 1), many = make_call(w ? &wide : &tall, FR_BF16, FR_BF16, FR_F32, 1, 1);
+            fr_gemm_call one = make_call(w ? &wide : &tall, FR_BF16, FR_BF16, FR_F32, 1, 1),
+                         many = make_call(w ? &wide : &tall, FR_BF16, FR_BF16, FR_F32, 1, 1);
             size_t bytes = full(paths[p], &one);
             void *workspace = fr_allocate(bytes);
             paths[p]->run(&one, workspace, bytes);
@@ -263,7 +275,8 @@ TEST(splitting_changes_no_bit)
     fr_pool_free(pool);
 }
 
-/* Sums are in order of k within fp32 whatever the block sizes: a workspace of the least size gives the same bits. */
+/* Sums are in order of k within fp32 whatever the block sizes: a workspace of the least size gives the same
+ * bits. */
 TEST(small_workspace_changes_no_bit)
 {
     const fr_gemm_path *paths[3];
@@ -271,7 +284,8 @@ TEST(small_workspace_changes_no_bit)
     for (int p = list_paths(paths) - 1; p >= 0; p--)
         for (int bf16 = 0; bf16 < 2; bf16++) {
             fr_dtype c = bf16 ? FR_BF16 : FR_F32;
-            fr_gemm_call large = make_call(&s, FR_BF16, FR_BF16, c, 1, 1), small = make_call(&s, FR_BF16, FR_BF16, c, 1, 1);
+            fr_gemm_call large = make_call(&s, FR_BF16, FR_BF16, c, 1, 1),
+                         small = make_call(&s, FR_BF16, FR_BF16, c, 1, 1);
             run_with(paths[p], &large, full(paths[p], &large));
             run_with(paths[p], &small, paths[p]->least(s.m, s.n, s.k, c));
             CHECK(memcmp(large.c, small.c, fr_dtype_bytes(c) * (size_t)(s.m * large.ldc)) == 0);

@@ -1,7 +1,7 @@
-/* Every fast kernel against its reference: fp32, mixed bf16, bf16 stream; odd widths, tails, one token, windows, shared heads;
- * accumulation; the same bits on any number of threads; NaN comes out. Two thresholds per dtype: a warning is printed,
- * beyond the second the test fails. Differences are in units of the root mean square of the reference.
- * Set FRONTIER_KERNELS to test another table than this processor's best.
+/* Every fast kernel against its reference: fp32, mixed bf16, bf16 stream; odd widths, tails, one token,
+ * windows, shared heads; accumulation; the same bits on any number of threads; NaN comes out. Two thresholds
+ * per dtype: a warning is printed, beyond the second the test fails. Differences are in units of the root
+ * mean square of the reference. Set FRONTIER_KERNELS to test another table than this processor's best.
  */
 #include "kernel_case.h"
 
@@ -10,28 +10,51 @@
 typedef struct threshold {
     double warn, fail;
 } threshold;
-static const threshold thresholds[2] = {{2e-5, 1e-4}, {4e-2, 1.2e-1}}; /* fp32, bf16: an ulp of bf16 is 0.8 % of large elements */
+static const threshold thresholds[2] = {
+    {2e-5, 1e-4}, {4e-2, 1.2e-1}}; /* fp32, bf16: an ulp of bf16 is 0.8 % of large elements */
 
 #define TOKENS FR_TOKENS
-#define X(C) {TOKENS, C, FR_KIND_ACTIVATION, 0}
-#define S(C) {TOKENS, C, FR_KIND_STREAM, 0}
-#define W(R, C) {R, C, FR_KIND_PARAMETER, 0}
-#define IDS(N) {TOKENS, 1, FR_KIND_IDS, N}
-#define SCALAR {1, 1, FR_KIND_STATISTIC, 0}
-#define NONE {0, 0, FR_KIND_ACTIVATION, 0}
+#define X(C)                                                                                                 \
+    {                                                                                                        \
+        TOKENS, C, FR_KIND_ACTIVATION, 0                                                                     \
+    }
+#define S(C)                                                                                                 \
+    {                                                                                                        \
+        TOKENS, C, FR_KIND_STREAM, 0                                                                         \
+    }
+#define W(R, C)                                                                                              \
+    {                                                                                                        \
+        R, C, FR_KIND_PARAMETER, 0                                                                           \
+    }
+#define IDS(N)                                                                                               \
+    {                                                                                                        \
+        TOKENS, 1, FR_KIND_IDS, N                                                                            \
+    }
+#define SCALAR                                                                                               \
+    {                                                                                                        \
+        1, 1, FR_KIND_STATISTIC, 0                                                                           \
+    }
+#define NONE                                                                                                 \
+    {                                                                                                        \
+        0, 0, FR_KIND_ACTIVATION, 0                                                                          \
+    }
 
 static const fr_norm_options norm = {.eps = 1e-6}, stream_norm = {.eps = 1e-5, .stream = true};
 static const fr_rotary_options rotary_plain = {.heads = 3, .base = 10000, .eps = 1e-6, .gain = 1};
-static const fr_rotary_options rotary_norm = {.heads = 2, .base = 100000, .norm = true, .eps = 1e-6, .gain = 1.2};
-static const fr_rotary_options rotary_pairs = {.heads = 2, .base = 10000, .interleaved = true, .eps = 1e-6, .gain = 1};
-static const fr_rotary_options rotary_pairs_norm = {.heads = 1, .base = 100, .interleaved = true, .norm = true, .eps = 1e-6, .gain = 0.7};
+static const fr_rotary_options rotary_norm = {
+    .heads = 2, .base = 100000, .norm = true, .eps = 1e-6, .gain = 1.2};
+static const fr_rotary_options rotary_pairs = {
+    .heads = 2, .base = 10000, .interleaved = true, .eps = 1e-6, .gain = 1};
+static const fr_rotary_options rotary_pairs_norm = {
+    .heads = 1, .base = 100, .interleaved = true, .norm = true, .eps = 1e-6, .gain = 0.7};
 static const fr_attention_options attention_one = {.heads = 1, .kv_heads = 1, .scale = 0.2};
 static const fr_attention_options attention_full = {.heads = 2, .kv_heads = 2, .scale = 0.125};
 static const fr_attention_options attention_window = {.heads = 4, .kv_heads = 2, .window = 20, .scale = 0.2};
 static const fr_attention_options attention_narrow = {.heads = 2, .kv_heads = 1, .window = 1, .scale = 0.3};
 static const fr_add_scaled_options minus = {.sign = -1};
 static const fr_value_gate_options gate_range = {.range = 3};
-static const fr_head_options head_cap = {.vocab = 61, .softcap = 15, .weight = 1}, head_plain = {.vocab = 64, .weight = 0.5};
+static const fr_head_options head_cap = {.vocab = 61, .softcap = 15, .weight = 1},
+                             head_plain = {.vocab = 64, .weight = 0.5};
 static const fr_head_options head_wide = {.vocab = 700, .softcap = 5, .weight = 1};
 
 static const kernel_case cases[] = {
@@ -86,8 +109,8 @@ static const fr_kernel_table *table_of_this_machine(void)
 
 static void describe(char text[200], const kernel_case *c, const fr_kernel *kernel, bool bf16)
 {
-    snprintf(text, 200, "%s (%lld rows of %lld, width %lld, %s)", kernel->name, (long long)c->rows, (long long)c->T,
-             (long long)c->in[0].columns, bf16 ? "bf16" : "fp32");
+    snprintf(text, 200, "%s (%lld rows of %lld, width %lld, %s)", kernel->name, (long long)c->rows,
+             (long long)c->T, (long long)c->in[0].columns, bf16 ? "bf16" : "fp32");
 }
 
 static void judge(const case_data *got, const case_data *want, const kernel_case *c, const fr_kernel *kernel)
@@ -105,7 +128,8 @@ static void judge(const case_data *got, const case_data *want, const kernel_case
 }
 
 /* The reference and the fast kernel of one pass on one case. */
-static void compare_pass(const kernel_case *c, const fr_kernel_table *table, fr_pass pass, case_width bf16, bool accumulate)
+static void compare_pass(const kernel_case *c, const fr_kernel_table *table, fr_pass pass, case_width bf16,
+                         bool accumulate)
 {
     case_data forward, want, got;
     case_init(&forward, c, bf16, accumulate);
@@ -139,17 +163,34 @@ static void compare_all(case_width bf16, bool accumulate)
             compare_pass(&cases[i], table, (fr_pass)pass, bf16, accumulate);
 }
 
-TEST(fp32_overwrites) { compare_all(CASE_F32, false); }
-TEST(fp32_accumulates) { compare_all(CASE_F32, true); }
-TEST(bf16_overwrites) { compare_all(CASE_BF16, false); }
-TEST(bf16_accumulates) { compare_all(CASE_BF16, true); }
-TEST(bf16_stream) { compare_all(CASE_BF16_STREAM, false); }
+TEST(fp32_overwrites)
+{
+    compare_all(CASE_F32, false);
+}
+TEST(fp32_accumulates)
+{
+    compare_all(CASE_F32, true);
+}
+TEST(bf16_overwrites)
+{
+    compare_all(CASE_BF16, false);
+}
+TEST(bf16_accumulates)
+{
+    compare_all(CASE_BF16, true);
+}
+TEST(bf16_stream)
+{
+    compare_all(CASE_BF16_STREAM, false);
+}
 
-static void compare_threads(const kernel_case *c, const fr_kernel_table *table, fr_pass pass, case_width bf16, fr_pool *pool)
+static void compare_threads(const kernel_case *c, const fr_kernel_table *table, fr_pass pass, case_width bf16,
+                            fr_pool *pool)
 {
     case_data forward, one, many;
     case_init(&forward, c, bf16, true);
-    const fr_kernel *kernel = case_find(table, c->op, pass, &forward.call), *first = case_find(table, c->op, FR_FORWARD, &forward.call);
+    const fr_kernel *kernel = case_find(table, c->op, pass, &forward.call),
+                    *first = case_find(table, c->op, FR_FORWARD, &forward.call);
     if (kernel && first) {
         case_init(&one, c, bf16, true);
         case_init(&many, c, bf16, true);
@@ -174,7 +215,8 @@ TEST(a_pool_changes_no_bit)
     CHECK_OK(fr_pool_create(&pool, 3, &error));
     for (int i = 0; i < CASES && pool; i++)
         for (int variant = 0; variant < 4; variant++)
-            compare_threads(&cases[i], table, (fr_pass)(variant & 1), variant & 2 ? CASE_BF16 : CASE_F32, pool);
+            compare_threads(&cases[i], table, (fr_pass)(variant & 1), variant & 2 ? CASE_BF16 : CASE_F32,
+                            pool);
     fr_pool_free(pool);
 }
 

@@ -1,5 +1,6 @@
-/* The vector functions of the kernels against libm's double ones, over every exponent: errors in ulp, ends of the range, NaN.
- * They are reached through operators, as a program reaches them: swiglu (exp, sigmoid), head_logits with a cap (tanh).
+/* The vector functions of the kernels against libm's double ones, over every exponent: errors in ulp, ends of
+ * the range, NaN. They are reached through operators, as a program reaches them: swiglu (exp, sigmoid),
+ * head_logits with a cap (tanh).
  */
 #include "kernel_case.h"
 
@@ -32,7 +33,8 @@ static void run_on_arguments(const kernel_case *c, float *out)
         ((float *)(uintptr_t)d.call.in[0])[i] = argument(i);
     for (int64_t i = 0; i < case_elements(&d, &d.in[1]); i++)
         ((float *)(uintptr_t)d.call.in[1])[i] = 1;
-    const fr_kernel *kernel = table->reference_only ? &d.op->reference[FR_FORWARD] : case_find(table, c->op, FR_FORWARD, &d.call);
+    const fr_kernel *kernel =
+        table->reference_only ? &d.op->reference[FR_FORWARD] : case_find(table, c->op, FR_FORWARD, &d.call);
     CHECK(kernel != NULL);
     case_run(&d, kernel, NULL, NULL);
     memcpy(out, d.out_data[0], sizeof(float) * POINTS);
@@ -41,7 +43,14 @@ static void run_on_arguments(const kernel_case *c, float *out)
 
 TEST(sigmoid_within_4_ulp)
 {
-    const kernel_case c = {"swiglu", 1, POINTS, 2, {{FR_TOKENS, 1, FR_KIND_ACTIVATION, 0}, {FR_TOKENS, 1, FR_KIND_ACTIVATION, 0}}, false, NULL, 0};
+    const kernel_case c = {"swiglu",
+                           1,
+                           POINTS,
+                           2,
+                           {{FR_TOKENS, 1, FR_KIND_ACTIVATION, 0}, {FR_TOKENS, 1, FR_KIND_ACTIVATION, 0}},
+                           false,
+                           NULL,
+                           0};
     static float out[POINTS];
     double worst = 0;
     run_on_arguments(&c, out);
@@ -59,7 +68,9 @@ TEST(sigmoid_within_4_ulp)
 TEST(tanh_within_4_ulp)
 {
     const fr_head_options cap = {.vocab = 1, .softcap = 1, .weight = 1};
-    const kernel_case c = {"head_logits", 1, POINTS, 2, {{FR_TOKENS, 1, FR_KIND_ACTIVATION, 0}, {1, 1, FR_KIND_PARAMETER, 0}}, false, &cap, 0};
+    const kernel_case c = {
+        "head_logits", 1,    POINTS, 2, {{FR_TOKENS, 1, FR_KIND_ACTIVATION, 0}, {1, 1, FR_KIND_PARAMETER, 0}},
+        false,         &cap, 0};
     static float out[POINTS];
     double worst = 0;
     run_on_arguments(&c, out);

@@ -1,3 +1,4 @@
-/* The attention kernels for AVX2: the shared text compiled for pairs of 256-bit registers. See shared/attention_kernels.h. */
+/* The attention kernels for AVX2: the shared text compiled for pairs of 256-bit registers. See
+ * shared/attention_kernels.h. */
 #include "cpu/kernels/avx2/vector.h"
 #include "cpu/kernels/shared/attention_kernels.h"

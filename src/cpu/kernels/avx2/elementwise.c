@@ -1,3 +1,4 @@
-/* The elementwise kernels for AVX2: the shared text compiled for pairs of 256-bit registers. See shared/elementwise_kernels.h. */
+/* The elementwise kernels for AVX2: the shared text compiled for pairs of 256-bit registers. See
+ * shared/elementwise_kernels.h. */
 #include "cpu/kernels/avx2/vector.h"
 #include "cpu/kernels/shared/elementwise_kernels.h"

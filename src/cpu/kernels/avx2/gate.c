@@ -1,3 +1,4 @@
-/* The gate kernels for AVX2: the shared text compiled for pairs of 256-bit registers. See shared/gate_kernels.h. */
+/* The gate kernels for AVX2: the shared text compiled for pairs of 256-bit registers. See
+ * shared/gate_kernels.h. */
 #include "cpu/kernels/avx2/vector.h"
 #include "cpu/kernels/shared/gate_kernels.h"

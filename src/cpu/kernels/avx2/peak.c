@@ -1,3 +1,4 @@
-/* The peak kernels for AVX2: the shared text compiled for pairs of 256-bit registers. See shared/peak_kernels.h. */
+/* The peak kernels for AVX2: the shared text compiled for pairs of 256-bit registers. See
+ * shared/peak_kernels.h. */
 #include "cpu/kernels/avx2/vector.h"
 #include "cpu/kernels/shared/peak_kernels.h"

@@ -1,6 +1,6 @@
-/* Sixteen float lanes on AVX2: a vf is a pair of 256-bit registers. The operations, their order of sums and their NaN
- * rules are those of avx512/vector.h; the kernels in shared/ see no difference but smaller register tiles (16 registers
- * instead of 32).
+/* Sixteen float lanes on AVX2: a vf is a pair of 256-bit registers. The operations, their order of sums and
+ * their NaN rules are those of avx512/vector.h; the kernels in shared/ see no difference but smaller register
+ * tiles (16 registers instead of 32).
  */
 #ifndef FRONTIER_CPU_AVX2_VECTOR_H
 #define FRONTIER_CPU_AVX2_VECTOR_H
@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#define FR_LANES 16
-#define FR_ISA(name) name##_avx2
-#define FR_ISA_TEXT "avx2"
-#define FR_GEMM_ROWS 6 /* 6 x 2 accumulators + 2 of B + 1 of A of 16 registers */
+#define FR_LANES        16
+#define FR_ISA(name)    name##_avx2
+#define FR_ISA_TEXT     "avx2"
+#define FR_GEMM_ROWS    6 /* 6 x 2 accumulators + 2 of B + 1 of A of 16 registers */
 #define FR_GEMM_VECTORS 1
-#define FR_TILE_ROWS 4
+#define FR_TILE_ROWS    4
 #define FR_TILE_VECTORS 1
 
 #define FR_INLINE static inline __attribute__((always_inline, unused))
@@ -34,7 +34,8 @@ FR_INLINE void v_store(float *p, vf x)
 }
 FR_INLINE v_mask v_first(int64_t n)
 {
-    const __m256i low = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0), high = _mm256_set_epi32(15, 14, 13, 12, 11, 10, 9, 8);
+    const __m256i low = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0),
+                  high = _mm256_set_epi32(15, 14, 13, 12, 11, 10, 9, 8);
     __m256i count = _mm256_set1_epi32(n > 16 ? 16 : (int)n);
     return (v_mask){_mm256_cmpgt_epi32(count, low), _mm256_cmpgt_epi32(count, high)};
 }
@@ -62,8 +63,14 @@ FR_INLINE vf v_add(vf x, vf y) { return (vf){_mm256_add_ps(x.a, y.a), _mm256_add
 FR_INLINE vf v_sub(vf x, vf y) { return (vf){_mm256_sub_ps(x.a, y.a), _mm256_sub_ps(x.b, y.b)}; }
 FR_INLINE vf v_mul(vf x, vf y) { return (vf){_mm256_mul_ps(x.a, y.a), _mm256_mul_ps(x.b, y.b)}; }
 FR_INLINE vf v_div(vf x, vf y) { return (vf){_mm256_div_ps(x.a, y.a), _mm256_div_ps(x.b, y.b)}; }
-FR_INLINE vf v_fma(vf x, vf y, vf z) { return (vf){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)}; }
-FR_INLINE vf v_fnma(vf x, vf y, vf z) { return (vf){_mm256_fnmadd_ps(x.a, y.a, z.a), _mm256_fnmadd_ps(x.b, y.b, z.b)}; }
+FR_INLINE vf v_fma(vf x, vf y, vf z)
+{
+    return (vf){_mm256_fmadd_ps(x.a, y.a, z.a), _mm256_fmadd_ps(x.b, y.b, z.b)};
+}
+FR_INLINE vf v_fnma(vf x, vf y, vf z)
+{
+    return (vf){_mm256_fnmadd_ps(x.a, y.a, z.a), _mm256_fnmadd_ps(x.b, y.b, z.b)};
+}
 FR_INLINE vf v_max(vf x, vf y) { return (vf){_mm256_max_ps(x.a, y.a), _mm256_max_ps(x.b, y.b)}; }
 FR_INLINE vf v_min(vf x, vf y) { return (vf){_mm256_min_ps(x.a, y.a), _mm256_min_ps(x.b, y.b)}; }
 FR_INLINE vf v_round(vf x)
@@ -93,10 +100,14 @@ FR_INLINE vf v_abs(vf x)
 
 /* ---- bf16 ---- */
 
-FR_INLINE __m256 v_widen(__m128i x) { return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16)); }
+FR_INLINE __m256 v_widen(__m128i x)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(x), 16));
+}
 FR_INLINE vf v_load_bf16(const uint16_t *p)
 {
-    return (vf){v_widen(_mm_loadu_si128((const __m128i *)p)), v_widen(_mm_loadu_si128((const __m128i *)(p + 8)))};
+    return (vf){v_widen(_mm_loadu_si128((const __m128i *)p)),
+                v_widen(_mm_loadu_si128((const __m128i *)(p + 8)))};
 }
 FR_INLINE vf v_load_bf16_part(const uint16_t *p, int64_t n)
 {
@@ -108,14 +119,16 @@ FR_INLINE vf v_load_bf16_part(const uint16_t *p, int64_t n)
 }
 FR_INLINE __m256i v_rounded_bits(__m256 x)
 {
-    __m256i bits = _mm256_castps_si256(x), odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    __m256i bits = _mm256_castps_si256(x),
+            odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
     __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
     return _mm256_blendv_epi8(rounded, quiet, _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)));
 }
 FR_INLINE void v_store_bf16(uint16_t *p, vf x)
 {
-    __m256i both = _mm256_packus_epi32(_mm256_srli_epi32(v_rounded_bits(x.a), 16), _mm256_srli_epi32(v_rounded_bits(x.b), 16));
+    __m256i both = _mm256_packus_epi32(_mm256_srli_epi32(v_rounded_bits(x.a), 16),
+                                       _mm256_srli_epi32(v_rounded_bits(x.b), 16));
     _mm256_storeu_si256((__m256i *)p, _mm256_permute4x64_epi64(both, 0xd8));
 }
 FR_INLINE void v_store_bf16_part(uint16_t *p, vf x, int64_t n)
@@ -175,11 +188,15 @@ FR_INLINE void v_transpose(vf rows[16])
 }
 FR_INLINE vf v_load_doubled(const float *p, int64_t n)
 {
-    const __m256i low = _mm256_set_epi32(3, 3, 2, 2, 1, 1, 0, 0), high = _mm256_set_epi32(7, 7, 6, 6, 5, 5, 4, 4);
+    const __m256i low = _mm256_set_epi32(3, 3, 2, 2, 1, 1, 0, 0),
+                  high = _mm256_set_epi32(7, 7, 6, 6, 5, 5, 4, 4);
     __m256 x = v_load_part(p, n).a;
     return (vf){_mm256_permutevar8x32_ps(x, low), _mm256_permutevar8x32_ps(x, high)};
 }
-FR_INLINE vf v_swap_neighbours(vf x) { return (vf){_mm256_permute_ps(x.a, 0xb1), _mm256_permute_ps(x.b, 0xb1)}; }
+FR_INLINE vf v_swap_neighbours(vf x)
+{
+    return (vf){_mm256_permute_ps(x.a, 0xb1), _mm256_permute_ps(x.b, 0xb1)};
+}
 FR_INLINE vf v_negate_even(vf x)
 {
     __m256 sign = _mm256_set_ps(0.0f, -0.0f, 0.0f, -0.0f, 0.0f, -0.0f, 0.0f, -0.0f);
@@ -209,6 +226,7 @@ FR_INLINE vf v_max_part(vf x, vf y, int64_t n)
 {
     v_mask m = v_first(n);
     vf larger = v_max(x, y);
-    return (vf){_mm256_blendv_ps(x.a, larger.a, _mm256_castsi256_ps(m.a)), _mm256_blendv_ps(x.b, larger.b, _mm256_castsi256_ps(m.b))};
+    return (vf){_mm256_blendv_ps(x.a, larger.a, _mm256_castsi256_ps(m.a)),
+                _mm256_blendv_ps(x.b, larger.b, _mm256_castsi256_ps(m.b))};
 }
 #endif

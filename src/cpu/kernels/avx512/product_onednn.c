@@ -3,7 +3,7 @@
 #include "cpu/kernels/avx512/vector.h"
 #include "cpu/kernels/kernels.h"
 
-#define FR_PRODUCT_PATH fr_gemm_path_onednn
+#define FR_PRODUCT_PATH  fr_gemm_path_onednn
 #define FR_PRODUCT(name) name##_onednn
-#define FR_PRODUCT_TEXT "onednn_bf16"
+#define FR_PRODUCT_TEXT  "onednn_bf16"
 #include "cpu/kernels/shared/product_kernels.h"

@@ -1,23 +1,24 @@
 /* Sixteen float lanes on AVX-512.
  *
- * Why it exists: the kernels in src/cpu/kernels/shared are written once, in terms of the type `vf` and the few operations below,
- * and compiled twice: here a vf is one 512-bit register, in avx2/vector.h two of 256 bits. Whatever needs
- * more than these operations (exp, tanh, sums) is built from them in shared/vector_math.h.
+ * Why it exists: the kernels in src/cpu/kernels/shared are written once, in terms of the type `vf` and the
+ * few operations below, and compiled twice: here a vf is one 512-bit register, in avx2/vector.h two of 256
+ * bits. Whatever needs more than these operations (exp, tanh, sums) is built from them in
+ * shared/vector_math.h.
  *
- * NaN rule: v_max and v_min return the second operand when either is NaN (as the instruction does), so callers put the
- * value that may be NaN second.
+ * NaN rule: v_max and v_min return the second operand when either is NaN (as the instruction does), so
+ * callers put the value that may be NaN second.
  */
 #ifndef FRONTIER_CPU_AVX512_VECTOR_H
 #define FRONTIER_CPU_AVX512_VECTOR_H
 #include <immintrin.h>
 #include <stdint.h>
 
-#define FR_LANES 16
-#define FR_ISA(name) name##_avx512
-#define FR_ISA_TEXT "avx512"
-#define FR_GEMM_ROWS 14   /* 14 x 2 accumulators + 2 of B of 32 registers */
+#define FR_LANES        16
+#define FR_ISA(name)    name##_avx512
+#define FR_ISA_TEXT     "avx512"
+#define FR_GEMM_ROWS    14 /* 14 x 2 accumulators + 2 of B of 32 registers */
 #define FR_GEMM_VECTORS 2
-#define FR_TILE_ROWS 8    /* attention: divides every usual head width */
+#define FR_TILE_ROWS    8 /* attention: divides every usual head width */
 #define FR_TILE_VECTORS 2
 
 #define FR_INLINE static inline __attribute__((always_inline, unused))
@@ -45,13 +46,22 @@ FR_INLINE vf v_round(vf x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEARES
 /* x 2^n for integral n */
 FR_INLINE vf v_scale(vf x, vf n) { return _mm512_scalef_ps(x, n); }
 /* a < b ? x : y, lane by lane (a NaN compares false) */
-FR_INLINE vf v_less(vf a, vf b, vf x, vf y) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x); }
+FR_INLINE vf v_less(vf a, vf b, vf x, vf y)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+}
 FR_INLINE vf v_abs(vf x) { return _mm512_abs_ps(x); }
 
 /* Sixteen bf16 values, widened; and rounded to nearest even (a NaN stays one: the quiet bit is set). */
-FR_INLINE vf v_widen(__m256i x) { return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16)); }
+FR_INLINE vf v_widen(__m256i x)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(x), 16));
+}
 FR_INLINE vf v_load_bf16(const uint16_t *p) { return v_widen(_mm256_loadu_si256((const __m256i *)p)); }
-FR_INLINE vf v_load_bf16_part(const uint16_t *p, int64_t n) { return v_widen(_mm256_maskz_loadu_epi16(v_first(n), p)); }
+FR_INLINE vf v_load_bf16_part(const uint16_t *p, int64_t n)
+{
+    return v_widen(_mm256_maskz_loadu_epi16(v_first(n), p));
+}
 FR_INLINE __m512i v_rounded_bits(vf x)
 {
     __m512i bits = _mm512_castps_si512(x), one = _mm512_set1_epi32(1);
@@ -62,7 +72,10 @@ FR_INLINE __m512i v_rounded_bits(vf x)
 }
 FR_INLINE __m256i v_narrow(vf x) { return _mm512_cvtepi32_epi16(_mm512_srli_epi32(v_rounded_bits(x), 16)); }
 FR_INLINE void v_store_bf16(uint16_t *p, vf x) { _mm256_storeu_si256((__m256i *)p, v_narrow(x)); }
-FR_INLINE void v_store_bf16_part(uint16_t *p, vf x, int64_t n) { _mm256_mask_storeu_epi16(p, v_first(n), v_narrow(x)); }
+FR_INLINE void v_store_bf16_part(uint16_t *p, vf x, int64_t n)
+{
+    _mm256_mask_storeu_epi16(p, v_first(n), v_narrow(x));
+}
 FR_INLINE vf v_through_bf16(vf x)
 {
     return _mm512_castsi512_ps(_mm512_and_si512(v_rounded_bits(x), _mm512_set1_epi32((int)0xffff0000u)));
@@ -85,7 +98,8 @@ FR_INLINE void v_transpose(vf rows[16])
         rows[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, d));
     }
     for (int i = 0; i < 4; i++) {
-        vf ab = _mm512_shuffle_f32x4(rows[i], rows[i + 4], 0x88), cd = _mm512_shuffle_f32x4(rows[i], rows[i + 4], 0xdd);
+        vf ab = _mm512_shuffle_f32x4(rows[i], rows[i + 4], 0x88),
+           cd = _mm512_shuffle_f32x4(rows[i], rows[i + 4], 0xdd);
         vf ef = _mm512_shuffle_f32x4(rows[i + 8], rows[i + 12], 0x88);
         vf gh = _mm512_shuffle_f32x4(rows[i + 8], rows[i + 12], 0xdd);
         t[i] = _mm512_shuffle_f32x4(ab, ef, 0x88);
@@ -97,7 +111,8 @@ FR_INLINE void v_transpose(vf rows[16])
         rows[i] = t[i];
 }
 
-/* For pairs of neighbouring channels: n (at most 8) floats, each twice; (a, b) to (b, a); (a, b) to (-a, b). */
+/* For pairs of neighbouring channels: n (at most 8) floats, each twice; (a, b) to (b, a); (a, b) to (-a, b).
+ */
 FR_INLINE vf v_load_doubled(const float *p, int64_t n)
 {
     const __m512i twice = _mm512_set_epi32(7, 7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);

@@ -1,17 +1,17 @@
 /* Causal attention, written once over the vector type and compiled per instruction set.
  *
- * How it thinks. Queries lie in the lanes: a block of QUERIES consecutive queries of one head against a tile of at most
- * TILE keys gives the transposed scores S^T (keys x queries). So maximum, sum and exponential over the keys are plain
- * vector operations, and S^T already is the right operand of the next product, out^T += V^T P^T: nothing is repacked. All
- * products are small register tiles of FR_TILE_ROWS x QUERIES.
+ * How it thinks. Queries lie in the lanes: a block of QUERIES consecutive queries of one head against a tile
+ * of at most TILE keys gives the transposed scores S^T (keys x queries). So maximum, sum and exponential over
+ * the keys are plain vector operations, and S^T already is the right operand of the next product, out^T +=
+ * V^T P^T: nothing is repacked. All products are small register tiles of FR_TILE_ROWS x QUERIES.
  *
- * Tiles begin at absolute positions (multiples of TILE from the start of the row) and blocks of queries at multiples
- * of QUERIES. What a query sees is therefore summed in an order that depends on its position alone: not on the
- * number of rows, the length of the row beyond it, or threads. Tiles outside the window or above the diagonal are
- * never touched; inside a tile the rest is masked to probability exactly 0.
+ * Tiles begin at absolute positions (multiples of TILE from the start of the row) and blocks of queries at
+ * multiples of QUERIES. What a query sees is therefore summed in an order that depends on its position alone:
+ * not on the number of rows, the length of the row beyond it, or threads. Tiles outside the window or above
+ * the diagonal are never touched; inside a tile the rest is masked to probability exactly 0.
  *
- * The backward pass takes p again from the saved log-sum-exp. Tiles of keys are the outer loop, so that d k and d v of a
- * tile stay in the second-level cache; d q of all queries is summed tile after tile.
+ * The backward pass takes p again from the saved log-sum-exp. Tiles of keys are the outer loop, so that d k
+ * and d v of a tile stay in the second-level cache; d q of all queries is summed tile after tile.
  */
 #include "cpu/kernels/shared/vector_math.h"
 #include "cpu/kernels/kernels.h"
@@ -21,7 +21,8 @@
 
 enum { QUERIES = FR_TILE_VECTORS * FR_LANES, TILE = 128, STEP = FR_TILE_ROWS, PAD = 32 };
 
-static const float FAR_BELOW = -1e30f; /* a maximum before any score: finite, so that differences stay numbers */
+static const float FAR_BELOW =
+    -1e30f; /* a maximum before any score: finite, so that differences stay numbers */
 
 typedef struct attention {
     const fr_call *call;
@@ -57,9 +58,10 @@ FR_INLINE void tile_step(vf sum[STEP][FR_TILE_VECTORS], const float *a, int64_t 
     }
 }
 
-/* c (STEP x QUERIES) = [c +] a b. a is reached by row and k strides, b is depth x QUERIES with row length b_ld. */
-FR_INLINE void tile_product(const float *a, int64_t row_stride, int64_t k_stride, const float *b, int64_t b_ld, int64_t depth,
-                            float *c, int64_t c_ld, bool add)
+/* c (STEP x QUERIES) = [c +] a b. a is reached by row and k strides, b is depth x QUERIES with row length
+ * b_ld. */
+FR_INLINE void tile_product(const float *a, int64_t row_stride, int64_t k_stride, const float *b,
+                            int64_t b_ld, int64_t depth, float *c, int64_t c_ld, bool add)
 {
     vf sum[STEP][FR_TILE_VECTORS];
     for (int i = 0; i < STEP; i++)
@@ -79,32 +81,37 @@ FR_INLINE void tile_product(const float *a, int64_t row_stride, int64_t k_stride
 }
 
 /* out (count x QUERIES) = rows (count x depth) * b */
-static void rows_times(const float *rows, int64_t ld, int64_t count, const float *b, int64_t depth, float *out)
+static void rows_times(const float *rows, int64_t ld, int64_t count, const float *b, int64_t depth,
+                       float *out)
 {
     for (int64_t i = 0; i < count; i += STEP)
         tile_product(rows + i * ld, ld, 1, b, QUERIES, depth, out + i * QUERIES, QUERIES, false);
 }
 
 /* out (width x QUERIES) += rows^T (width x count) * b (count x QUERIES) */
-static void turned_rows_times(const float *rows, int64_t ld, int64_t count, int64_t width, const float *b, float *out)
+static void turned_rows_times(const float *rows, int64_t ld, int64_t count, int64_t width, const float *b,
+                              float *out)
 {
     for (int64_t i = 0; i < width; i += STEP)
         tile_product(rows + i, 1, ld, b, QUERIES, count, out + i * QUERIES, QUERIES, true);
 }
 
 /* out (count x width) += weights (count x QUERIES) * rows (QUERIES x width) */
-static void weights_times(const float *weights, int64_t count, const float *rows, int64_t ld, int64_t width, float *out)
+static void weights_times(const float *weights, int64_t count, const float *rows, int64_t ld, int64_t width,
+                          float *out)
 {
     for (int64_t c = 0; c < width; c += QUERIES)
         for (int64_t i = 0; i < count; i += STEP)
-            tile_product(weights + i * QUERIES, QUERIES, 1, rows + c, ld, QUERIES, out + i * ld + c, ld, true);
+            tile_product(weights + i * QUERIES, QUERIES, 1, rows + c, ld, QUERIES, out + i * ld + c, ld,
+                         true);
 }
 
 /* ---- moving heads in and out --------------------------------------------------------------------------- */
 
-/* Rows [first, first + count) of head `head` as fp32 times `factor`, padded with zeros to a.padded columns and `room` rows. */
-static void load_rows(const attention *a, const void *data, fr_dtype dtype, int heads, int head, int64_t token, int64_t count,
-                      int64_t room, float factor, float *out)
+/* Rows [first, first + count) of head `head` as fp32 times `factor`, padded with zeros to a.padded columns
+ * and `room` rows. */
+static void load_rows(const attention *a, const void *data, fr_dtype dtype, int heads, int head,
+                      int64_t token, int64_t count, int64_t room, float factor, float *out)
 {
     for (int64_t i = 0; i < room; i++, out += a->padded) {
         int64_t start = ((token + i) * heads + head) * a->width;
@@ -144,19 +151,21 @@ static void turn_back(const attention *a, const float *columns, float *rows)
         }
 }
 
-static void store_rows(const attention *a, void *data, fr_dtype dtype, int heads, int head, int64_t token, int64_t count,
-                       float factor, bool accumulate, const float *rows)
+static void store_rows(const attention *a, void *data, fr_dtype dtype, int heads, int head, int64_t token,
+                       int64_t count, float factor, bool accumulate, const float *rows)
 {
     for (int64_t i = 0; i < count; i++, rows += a->padded) {
         int64_t start = ((token + i) * heads + head) * a->width;
         for (int64_t c = 0; c < a->width; c += FR_LANES)
-            v_put_gradient(data, dtype, start + c, lanes_left(a->width, c), v_mul(v_set(factor), v_load(rows + c)), accumulate);
+            v_put_gradient(data, dtype, start + c, lanes_left(a->width, c),
+                           v_mul(v_set(factor), v_load(rows + c)), accumulate);
     }
 }
 
 /* ---- which keys ---------------------------------------------------------------------------------------- */
 
-/* Keys that some query of the block at `q` sees within the tile at `tile`: [from, to), whole register tiles. */
+/* Keys that some query of the block at `q` sees within the tile at `tile`: [from, to), whole register tiles.
+ */
 typedef struct key_range {
     int64_t from, to;
 } key_range;
@@ -186,8 +195,8 @@ static void mask_scores(const attention *a, int64_t q, key_range keys, float *sc
 /* ---- forward ------------------------------------------------------------------------------------------- */
 
 typedef struct forward_memory {
-    float *k, *v;                          /* rows x padded */
-    float *q, *q_turned, *out, *scores;    /* one block of queries; scores TILE x QUERIES */
+    float *k, *v;                       /* rows x padded */
+    float *q, *q_turned, *out, *scores; /* one block of queries; scores TILE x QUERIES */
 } forward_memory;
 
 static size_t forward_floats(const attention *a)
@@ -207,7 +216,8 @@ static forward_memory forward_lay_out(const attention *a, float *memory)
 }
 
 /* Scores become probabilities relative to the new maximum; sums and out are brought to it. */
-static void online_softmax(const attention *a, float *scores, int64_t count, float *out, float *largest, float *sums)
+static void online_softmax(const attention *a, float *scores, int64_t count, float *out, float *largest,
+                           float *sums)
 {
     for (int v = 0; v < QUERIES; v += FR_LANES) {
         vf before = v_load(largest + v), now = before, sum = v_set(0);
@@ -226,8 +236,8 @@ static void online_softmax(const attention *a, float *scores, int64_t count, flo
     }
 }
 
-static void finish_block(const attention *a, const forward_memory *m, int head, int64_t token, int64_t count, const float *largest,
-                         const float *sums)
+static void finish_block(const attention *a, const forward_memory *m, int head, int64_t token, int64_t count,
+                         const float *largest, const float *sums)
 {
     const fr_call *call = a->call;
     int heads = a->options->heads;
@@ -239,7 +249,8 @@ static void finish_block(const attention *a, const forward_memory *m, int head, 
     turn_back(a, m->out, m->q);
     store_rows(a, call->out[0], call->out_dtype[0], heads, head, token, count, 1, false, m->q);
     for (int64_t i = 0; i < count; i++)
-        v_put(call->out[1], call->out_dtype[1], (token + i) * heads + head, 1, v_set(largest[i] + logf(sums[i])));
+        v_put(call->out[1], call->out_dtype[1], (token + i) * heads + head, 1,
+              v_set(largest[i] + logf(sums[i])));
 }
 
 static void attend_block(const attention *a, const forward_memory *m, int head, int64_t row, int64_t q)
@@ -247,7 +258,8 @@ static void attend_block(const attention *a, const forward_memory *m, int head, 
     float largest[QUERIES], sums[QUERIES];
     int64_t token = row * a->T + q, count = a->T - q < QUERIES ? a->T - q : QUERIES;
     int64_t window = a->options->window, first = window > 0 && q > window ? q - window : 0;
-    load_rows(a, a->call->in[0], a->call->in_dtype[0], a->options->heads, head, token, count, QUERIES, a->scale, m->q);
+    load_rows(a, a->call->in[0], a->call->in_dtype[0], a->options->heads, head, token, count, QUERIES,
+              a->scale, m->q);
     turn_block(a, m->q, m->q_turned);
     memset(m->out, 0, sizeof(float) * (size_t)(QUERIES * a->padded));
     for (int i = 0; i < QUERIES; i++) {
@@ -256,10 +268,12 @@ static void attend_block(const attention *a, const forward_memory *m, int head, 
     }
     for (int64_t tile = first / TILE * TILE; tile < q + count; tile += TILE) {
         key_range keys = keys_of(a, q, tile);
-        rows_times(m->k + keys.from * a->padded, a->padded, keys.to - keys.from, m->q_turned, a->padded, m->scores);
+        rows_times(m->k + keys.from * a->padded, a->padded, keys.to - keys.from, m->q_turned, a->padded,
+                   m->scores);
         mask_scores(a, q, keys, m->scores, -INFINITY);
         online_softmax(a, m->scores, keys.to - keys.from, m->out, largest, sums);
-        turned_rows_times(m->v + keys.from * a->padded, a->padded, keys.to - keys.from, a->padded, m->scores, m->out);
+        turned_rows_times(m->v + keys.from * a->padded, a->padded, keys.to - keys.from, a->padded, m->scores,
+                          m->out);
     }
     finish_block(a, m, head, token, count, largest, sums);
 }
@@ -304,11 +318,11 @@ static void FR_ISA(attention_forward)(const fr_call *call)
 /* ---- backward ------------------------------------------------------------------------------------------ */
 
 typedef struct backward_memory {
-    float *k, *v, *dk, *dv;          /* rows x padded, of one key-value head */
-    float *q, *dout;                 /* rows x padded, of one query head; q times scale */
+    float *k, *v, *dk, *dv;                    /* rows x padded, of one key-value head */
+    float *q, *dout;                           /* rows x padded, of one query head; q times scale */
     float *q_turned, *dout_turned, *dq_turned; /* per block padded x QUERIES */
-    float *log_sums, *delta;         /* rows */
-    float *p, *ds;                   /* TILE x QUERIES */
+    float *log_sums, *delta;                   /* rows */
+    float *p, *ds;                             /* TILE x QUERIES */
 } backward_memory;
 
 static size_t backward_floats(const attention *a)
@@ -346,7 +360,9 @@ static void load_statistics(const attention *a, const backward_memory *m, int he
             log_sum = v_get(call->out[1], call->out_dtype[1], (token + i) * heads + head, 1);
         for (int64_t c = 0; c < a->width && i < a->T; c += FR_LANES)
             sum = v_fma(v_load(m->dout + i * a->padded + c),
-                        v_get(call->out[0], call->out_dtype[0], ((token + i) * heads + head) * a->width + c, lanes_left(a->width, c)), sum);
+                        v_get(call->out[0], call->out_dtype[0], ((token + i) * heads + head) * a->width + c,
+                              lanes_left(a->width, c)),
+                        sum);
         m->delta[i] = v_total(sum);
         v_store_part(m->log_sums + i, log_sum, 1);
     }
@@ -404,7 +420,8 @@ static void backward_head(const attention *a, const backward_memory *m, int head
     for (int64_t q = 0; q < a->rows; q += QUERIES)
         turn_back(a, m->dq_turned + q * a->padded, m->q + q * a->padded);
     if (call->grad_in[0])
-        store_rows(a, call->grad_in[0], call->in_dtype[0], a->options->heads, head, token, a->T, a->scale, call->accumulate[0], m->q);
+        store_rows(a, call->grad_in[0], call->in_dtype[0], a->options->heads, head, token, a->T, a->scale,
+                   call->accumulate[0], m->q);
 }
 
 static void backward_job(const fr_call *call, int64_t job, void *memory)
@@ -419,9 +436,11 @@ static void backward_job(const fr_call *call, int64_t job, void *memory)
     for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
         backward_head(&a, &m, head, token);
     if (call->grad_in[1])
-        store_rows(&a, call->grad_in[1], call->in_dtype[1], kv_heads, kv_head, token, a.T, 1, call->accumulate[1], m.dk);
+        store_rows(&a, call->grad_in[1], call->in_dtype[1], kv_heads, kv_head, token, a.T, 1,
+                   call->accumulate[1], m.dk);
     if (call->grad_in[2])
-        store_rows(&a, call->grad_in[2], call->in_dtype[2], kv_heads, kv_head, token, a.T, 1, call->accumulate[2], m.dv);
+        store_rows(&a, call->grad_in[2], call->in_dtype[2], kv_heads, kv_head, token, a.T, 1,
+                   call->accumulate[2], m.dv);
 }
 
 static size_t backward_bytes(const fr_call *call)
@@ -441,5 +460,7 @@ static void FR_ISA(attention_backward)(const fr_call *call)
 }
 
 const fr_kernel FR_ISA(fr_kernels_attention)[2] = {
-    {"attention", FR_FORWARD, "attention_forward_" FR_ISA_TEXT, FR_ISA(attention_forward), FR_ISA(attention_forward_scratch), floats_only},
-    {"attention", FR_BACKWARD, "attention_backward_" FR_ISA_TEXT, FR_ISA(attention_backward), FR_ISA(attention_backward_scratch), floats_only}};
+    {"attention", FR_FORWARD, "attention_forward_" FR_ISA_TEXT, FR_ISA(attention_forward),
+     FR_ISA(attention_forward_scratch), floats_only},
+    {"attention", FR_BACKWARD, "attention_backward_" FR_ISA_TEXT, FR_ISA(attention_backward),
+     FR_ISA(attention_backward_scratch), floats_only}};

@@ -1,8 +1,8 @@
 /* Operators that touch every element once: embeddings, sums and activations.
  *
- * They are bound by memory, so the only art is to read and write each element once, in whatever dtype it has. An element's
- * value depends on its own inputs alone, so rows may be split freely. Sums over all tokens (gradients of scalars) are
- * one number per token first, then added in order of the tokens in double.
+ * They are bound by memory, so the only art is to read and write each element once, in whatever dtype it has.
+ * An element's value depends on its own inputs alone, so rows may be split freely. Sums over all tokens
+ * (gradients of scalars) are one number per token first, then added in order of the tokens in double.
  */
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/shared/vector_math.h"
@@ -14,7 +14,8 @@ static void by_rows(const fr_call *call, fr_range_body body)
     fr_split_range(call->pool, call->tokens, body, (void *)(uintptr_t)call);
 }
 
-/* ---- embed ------------------------------------------------------------------------------------------------- */
+/* ---- embed
+ * ------------------------------------------------------------------------------------------------- */
 
 static void embed_rows(void *context, int64_t first, int64_t end)
 {
@@ -24,7 +25,8 @@ static void embed_rows(void *context, int64_t first, int64_t end)
     for (int64_t t = first; t < end; t++)
         for (int64_t c = 0; c < columns; c += FR_LANES) {
             int64_t lanes = lanes_left(columns, c);
-            v_put(call->out[0], call->out_dtype[0], t * columns + c, lanes, v_get(call->in[0], FR_F32, ids[t] * columns + c, lanes));
+            v_put(call->out[0], call->out_dtype[0], t * columns + c, lanes,
+                  v_get(call->in[0], FR_F32, ids[t] * columns + c, lanes));
         }
 }
 
@@ -59,7 +61,8 @@ static void embed_positions_rows(void *context, int64_t first, int64_t end)
         for (int64_t c = 0; c < columns; c += FR_LANES) {
             int64_t lanes = lanes_left(columns, c), at = t * columns + c;
             vf position = v_get(call->in[1], FR_F32, t % call->extent.T * columns + c, lanes);
-            v_put(call->out[0], call->out_dtype[0], at, lanes, v_add(v_get(call->in[0], call->in_dtype[0], at, lanes), position));
+            v_put(call->out[0], call->out_dtype[0], at, lanes,
+                  v_add(v_get(call->in[0], call->in_dtype[0], at, lanes), position));
         }
 }
 
@@ -77,7 +80,8 @@ static void pass_gradient(const fr_call *call, int input, float factor, int64_t 
     for (int64_t i = first * columns; i < end * columns; i += FR_LANES) {
         int64_t lanes = lanes_left(end * columns, i);
         vf dy = v_get(call->grad_out[0], call->out_dtype[0], i, lanes);
-        v_put_gradient(call->grad_in[input], call->in_dtype[input], i, lanes, v_mul(v_set(factor), dy), call->accumulate[input]);
+        v_put_gradient(call->grad_in[input], call->in_dtype[input], i, lanes, v_mul(v_set(factor), dy),
+                       call->accumulate[input]);
     }
 }
 
@@ -101,7 +105,8 @@ static void FR_ISA(embed_positions_backward)(const fr_call *call)
         position_gradient(call, p);
 }
 
-/* ---- sums -------------------------------------------------------------------------------------------------- */
+/* ---- sums
+ * -------------------------------------------------------------------------------------------------- */
 
 /* out = a x + b y with inputs number x and y */
 static void weighted_sum(const fr_call *call, int x, vf a, int y, vf b, int64_t first, int64_t end)
@@ -110,7 +115,8 @@ static void weighted_sum(const fr_call *call, int x, vf a, int y, vf b, int64_t 
     for (int64_t i = first * columns; i < end * columns; i += FR_LANES) {
         int64_t lanes = lanes_left(end * columns, i);
         vf left = v_mul(a, v_get(call->in[x], call->in_dtype[x], i, lanes));
-        v_put(call->out[0], call->out_dtype[0], i, lanes, v_fma(b, v_get(call->in[y], call->in_dtype[y], i, lanes), left));
+        v_put(call->out[0], call->out_dtype[0], i, lanes,
+              v_fma(b, v_get(call->in[y], call->in_dtype[y], i, lanes), left));
     }
 }
 
@@ -154,7 +160,8 @@ static void token_dots(const fr_call *call, int input, float *sums, int64_t firs
         vf sum = v_set(0);
         for (int64_t c = 0; c < columns; c += FR_LANES) {
             int64_t lanes = lanes_left(columns, c), at = t * columns + c;
-            sum = v_fma(v_get(call->grad_out[0], call->out_dtype[0], at, lanes), v_get(call->in[input], call->in_dtype[input], at, lanes), sum);
+            sum = v_fma(v_get(call->grad_out[0], call->out_dtype[0], at, lanes),
+                        v_get(call->in[input], call->in_dtype[input], at, lanes), sum);
         }
         sums[t] = v_total(sum);
     }
@@ -234,7 +241,8 @@ static void FR_ISA(add_scaled_backward)(const fr_call *call)
         scalar_gradient(call, 1, call->scratch, sign_of(call));
 }
 
-/* ---- activations ------------------------------------------------------------------------------------------- */
+/* ---- activations
+ * ------------------------------------------------------------------------------------------- */
 
 /* x <= 0 ? 0 : x, NaN staying NaN */
 FR_INLINE vf positive_part(vf x)
@@ -275,7 +283,8 @@ FR_INLINE void activation_backward_rows(const fr_call *call, activation kind, in
         return;
     for (int64_t i = first * columns; i < end * columns; i += FR_LANES) {
         int64_t lanes = lanes_left(end * columns, i);
-        vf x = v_get(call->in[0], call->in_dtype[0], i, lanes), dy = v_get(call->grad_out[0], call->out_dtype[0], i, lanes);
+        vf x = v_get(call->in[0], call->in_dtype[0], i, lanes),
+           dy = v_get(call->grad_out[0], call->out_dtype[0], i, lanes);
         vf slope = kind == RELU_SQUARED ? v_mul(v_set(2), positive_part(x)) : gelu_slope(x);
         v_put_gradient(call->grad_in[0], call->in_dtype[0], i, lanes, v_mul(dy, slope), call->accumulate[0]);
     }
@@ -327,7 +336,8 @@ static void swiglu_rows(void *context, int64_t first, int64_t end)
     int64_t columns = call->node->out[0]->columns;
     for (int64_t i = first * columns; i < end * columns; i += FR_LANES) {
         int64_t lanes = lanes_left(end * columns, i);
-        vf gate = v_get(call->in[0], call->in_dtype[0], i, lanes), up = v_get(call->in[1], call->in_dtype[1], i, lanes);
+        vf gate = v_get(call->in[0], call->in_dtype[0], i, lanes),
+           up = v_get(call->in[1], call->in_dtype[1], i, lanes);
         v_put(call->out[0], call->out_dtype[0], i, lanes, v_mul(v_mul(gate, v_sigmoid(gate)), up));
     }
 }
@@ -338,13 +348,16 @@ static void swiglu_backward_rows(void *context, int64_t first, int64_t end)
     int64_t columns = call->node->out[0]->columns;
     for (int64_t i = first * columns; i < end * columns; i += FR_LANES) {
         int64_t lanes = lanes_left(end * columns, i);
-        vf gate = v_get(call->in[0], call->in_dtype[0], i, lanes), up = v_get(call->in[1], call->in_dtype[1], i, lanes);
+        vf gate = v_get(call->in[0], call->in_dtype[0], i, lanes),
+           up = v_get(call->in[1], call->in_dtype[1], i, lanes);
         vf dy = v_get(call->grad_out[0], call->out_dtype[0], i, lanes), s = v_sigmoid(gate);
         vf slope = v_mul(s, v_fma(gate, v_sub(v_set(1), s), v_set(1)));
         if (call->grad_in[0])
-            v_put_gradient(call->grad_in[0], call->in_dtype[0], i, lanes, v_mul(v_mul(dy, up), slope), call->accumulate[0]);
+            v_put_gradient(call->grad_in[0], call->in_dtype[0], i, lanes, v_mul(v_mul(dy, up), slope),
+                           call->accumulate[0]);
         if (call->grad_in[1])
-            v_put_gradient(call->grad_in[1], call->in_dtype[1], i, lanes, v_mul(dy, v_mul(gate, s)), call->accumulate[1]);
+            v_put_gradient(call->grad_in[1], call->in_dtype[1], i, lanes, v_mul(dy, v_mul(gate, s)),
+                           call->accumulate[1]);
     }
 }
 
@@ -361,16 +374,22 @@ static void FR_ISA(swiglu_backward)(const fr_call *call)
 const fr_kernel FR_ISA(fr_kernels_elementwise)[16] = {
     {"embed", FR_FORWARD, "embed_forward_" FR_ISA_TEXT, FR_ISA(embed_forward), NULL, floats_only},
     {"embed", FR_BACKWARD, "embed_backward_" FR_ISA_TEXT, FR_ISA(embed_backward), NULL, floats_only},
-    {"embed_positions", FR_FORWARD, "embed_positions_forward_" FR_ISA_TEXT, FR_ISA(embed_positions_forward), NULL, floats_only},
-    {"embed_positions", FR_BACKWARD, "embed_positions_backward_" FR_ISA_TEXT, FR_ISA(embed_positions_backward), NULL, floats_only},
+    {"embed_positions", FR_FORWARD, "embed_positions_forward_" FR_ISA_TEXT, FR_ISA(embed_positions_forward),
+     NULL, floats_only},
+    {"embed_positions", FR_BACKWARD, "embed_positions_backward_" FR_ISA_TEXT,
+     FR_ISA(embed_positions_backward), NULL, floats_only},
     {"add", FR_FORWARD, "add_forward_" FR_ISA_TEXT, FR_ISA(add_forward), NULL, floats_only},
     {"add", FR_BACKWARD, "add_backward_" FR_ISA_TEXT, FR_ISA(add_backward), NULL, floats_only},
     {"blend", FR_FORWARD, "blend_forward_" FR_ISA_TEXT, FR_ISA(blend_forward), NULL, floats_only},
     {"blend", FR_BACKWARD, "blend_backward_" FR_ISA_TEXT, FR_ISA(blend_backward), two_per_token, floats_only},
-    {"add_scaled", FR_FORWARD, "add_scaled_forward_" FR_ISA_TEXT, FR_ISA(add_scaled_forward), NULL, floats_only},
-    {"add_scaled", FR_BACKWARD, "add_scaled_backward_" FR_ISA_TEXT, FR_ISA(add_scaled_backward), two_per_token, floats_only},
-    {"relu_squared", FR_FORWARD, "relu_squared_forward_" FR_ISA_TEXT, FR_ISA(relu_squared_forward), NULL, floats_only},
-    {"relu_squared", FR_BACKWARD, "relu_squared_backward_" FR_ISA_TEXT, FR_ISA(relu_squared_backward), NULL, floats_only},
+    {"add_scaled", FR_FORWARD, "add_scaled_forward_" FR_ISA_TEXT, FR_ISA(add_scaled_forward), NULL,
+     floats_only},
+    {"add_scaled", FR_BACKWARD, "add_scaled_backward_" FR_ISA_TEXT, FR_ISA(add_scaled_backward),
+     two_per_token, floats_only},
+    {"relu_squared", FR_FORWARD, "relu_squared_forward_" FR_ISA_TEXT, FR_ISA(relu_squared_forward), NULL,
+     floats_only},
+    {"relu_squared", FR_BACKWARD, "relu_squared_backward_" FR_ISA_TEXT, FR_ISA(relu_squared_backward), NULL,
+     floats_only},
     {"gelu", FR_FORWARD, "gelu_forward_" FR_ISA_TEXT, FR_ISA(gelu_forward), NULL, floats_only},
     {"gelu", FR_BACKWARD, "gelu_backward_" FR_ISA_TEXT, FR_ISA(gelu_backward), NULL, floats_only},
     {"swiglu", FR_FORWARD, "swiglu_forward_" FR_ISA_TEXT, FR_ISA(swiglu_forward), NULL, floats_only},

@@ -1,13 +1,14 @@
 /* The matrix product of this module, written once over the vector type and compiled per instruction set.
  *
- * How it thinks. A tile of FR_GEMM_ROWS x (FR_GEMM_VECTORS * 16) of C stays in registers while k runs. For that A is packed in
- * panels [k][rows] and B in panels [k][columns], converting bf16 to fp32 on the way, so mixed storage
- * costs nothing extra. k is cut into equal blocks of at most DEPTH; the cut depends on k alone. A block of A lives in the
- * second-level cache; panels of B, packed whole or prepared long before, stream past it.
+ * How it thinks. A tile of FR_GEMM_ROWS x (FR_GEMM_VECTORS * 16) of C stays in registers while k runs. For
+ * that A is packed in panels [k][rows] and B in panels [k][columns], converting bf16 to fp32 on the way, so
+ * mixed storage costs nothing extra. k is cut into equal blocks of at most DEPTH; the cut depends on k alone.
+ * A block of A lives in the second-level cache; panels of B, packed whole or prepared long before, stream
+ * past it.
  *
- * Every element of C is one chain of fused multiply-adds in order of k, block sums added in order of the blocks: its bits
- * depend on its row of A, its column of B and on k, not on m, n, position in the tile or the workspace size. Edges run
- * through the same tile with zeros for the missing rows and columns.
+ * Every element of C is one chain of fused multiply-adds in order of k, block sums added in order of the
+ * blocks: its bits depend on its row of A, its column of B and on k, not on m, n, position in the tile or the
+ * workspace size. Edges run through the same tile with zeros for the missing rows and columns.
  */
 #include "cpu/gemm.h"
 #include <string.h>
@@ -15,8 +16,9 @@
 enum {
     ROWS = FR_GEMM_ROWS,
     COLUMNS = FR_GEMM_VECTORS * FR_LANES,
-    AHEAD = 8,          /* rows of a panel of B fetched before use: the hardware alone streams too late (124 against 157 GFLOP/s) */
-    DEPTH = 640,        /* most k in one block */
+    AHEAD = 8,   /* rows of a panel of B fetched before use: the hardware alone streams too late (124 against
+                    157 GFLOP/s) */
+    DEPTH = 640, /* most k in one block */
     BLOCK_ROWS = 112 / ROWS * ROWS, /* rows of A packed at a time: a quarter of the second-level cache */
     BLOCK_COLUMNS = 4096,           /* most columns of B packed at a time */
     FEW_COLUMNS = 256               /* what a small workspace should still hold before rows are given up */
@@ -35,16 +37,20 @@ static int64_t block_depth(int64_t k)
 
 /* ---- packing --------------------------------------------------------------------------------------- */
 
-/* How elements are read. Packing is specialised for it and for the panel width: it must cost far less than the
- * width / 32 cycles an element is worth in the product. */
+/* How elements are read. Packing is specialised for it and for the panel width: it must cost far less than
+ * the width / 32 cycles an element is worth in the product. */
 typedef enum element_kind { PLAIN, ROUNDED, HALF } element_kind;
-enum { STRAIGHT_ROWS = 16 }; /* rows read together: few enough streams for the prefetcher, pieces long enough to write */
+enum {
+    STRAIGHT_ROWS = 16
+}; /* rows read together: few enough streams for the prefetcher, pieces long enough to write */
 
 FR_INLINE vf load_part(const fr_operand *x, element_kind kind, int64_t offset, int64_t lanes)
 {
     if (kind == HALF)
-        return lanes >= FR_LANES ? v_load_bf16((const uint16_t *)x->data + offset) : v_load_bf16_part((const uint16_t *)x->data + offset, lanes);
-    vf value = lanes >= FR_LANES ? v_load((const float *)x->data + offset) : v_load_part((const float *)x->data + offset, lanes);
+        return lanes >= FR_LANES ? v_load_bf16((const uint16_t *)x->data + offset)
+                                 : v_load_bf16_part((const uint16_t *)x->data + offset, lanes);
+    vf value = lanes >= FR_LANES ? v_load((const float *)x->data + offset)
+                                 : v_load_part((const float *)x->data + offset, lanes);
     return kind == ROUNDED ? v_through_bf16(value) : value;
 }
 
@@ -53,9 +59,11 @@ FR_INLINE int64_t between(int64_t value, int64_t most)
     return value < 0 ? 0 : value < most ? value : most;
 }
 
-/* Rows [from, from + count) of a panel whose operand already runs along k. Whole vectors are stored even where the panel is
- * narrower: the next row overwrites what is too much, so only the last ones must be exact. */
-FR_INLINE void pack_straight(const fr_operand *x, element_kind kind, int width, int64_t from, int64_t start, int64_t valid, int64_t count, float *out)
+/* Rows [from, from + count) of a panel whose operand already runs along k. Whole vectors are stored even
+ * where the panel is narrower: the next row overwrites what is too much, so only the last ones must be exact.
+ */
+FR_INLINE void pack_straight(const fr_operand *x, element_kind kind, int width, int64_t from, int64_t start,
+                             int64_t valid, int64_t count, float *out)
 {
     for (int64_t k = 0; k < count; k++)
         for (int lane = 0; lane < width; lane += FR_LANES) {
@@ -68,9 +76,10 @@ FR_INLINE void pack_straight(const fr_operand *x, element_kind kind, int width, 
         }
 }
 
-/* The same result when k runs along the rows of the operand: 16 x 16 transposes. What the last row stores too much, the next
- * panel or the spare end of the buffer takes. */
-FR_INLINE void pack_turned(const fr_operand *x, element_kind kind, int width, int64_t k0, int64_t depth, int64_t start, int64_t valid, float *out)
+/* The same result when k runs along the rows of the operand: 16 x 16 transposes. What the last row stores too
+ * much, the next panel or the spare end of the buffer takes. */
+FR_INLINE void pack_turned(const fr_operand *x, element_kind kind, int width, int64_t k0, int64_t depth,
+                           int64_t start, int64_t valid, float *out)
 {
     for (int64_t k = 0; k < depth; k += FR_LANES) {
         int64_t lanes = depth - k < FR_LANES ? depth - k : FR_LANES;
@@ -79,10 +88,14 @@ FR_INLINE void pack_turned(const fr_operand *x, element_kind kind, int width, in
             vf rows[FR_LANES];
             if (lanes == FR_LANES && lane + rows_here <= valid)
                 for (int i = 0; i < FR_LANES; i++)
-                    rows[i] = i < rows_here ? load_part(x, kind, (start + lane + i) * x->ld + k0 + k, FR_LANES) : v_set(0);
+                    rows[i] = i < rows_here
+                                  ? load_part(x, kind, (start + lane + i) * x->ld + k0 + k, FR_LANES)
+                                  : v_set(0);
             else
                 for (int i = 0; i < FR_LANES; i++)
-                    rows[i] = lane + i < valid && i < rows_here ? load_part(x, kind, (start + lane + i) * x->ld + k0 + k, lanes) : v_set(0);
+                    rows[i] = lane + i < valid && i < rows_here
+                                  ? load_part(x, kind, (start + lane + i) * x->ld + k0 + k, lanes)
+                                  : v_set(0);
             v_transpose(rows);
             for (int i = 0; i < FR_LANES; i++)
                 if (i < lanes)
@@ -91,7 +104,8 @@ FR_INLINE void pack_turned(const fr_operand *x, element_kind kind, int width, in
     }
 }
 
-FR_INLINE void pack_kind(const fr_operand *x, element_kind kind, int width, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, float *out)
+FR_INLINE void pack_kind(const fr_operand *x, element_kind kind, int width, bool along, int64_t k0,
+                         int64_t depth, int64_t start, int64_t count, float *out)
 {
     if (!along) {
         for (int64_t i = 0; i < count; i += width, out += depth * width)
@@ -106,7 +120,8 @@ FR_INLINE void pack_kind(const fr_operand *x, element_kind kind, int width, bool
     }
 }
 
-FR_INLINE void pack_width(const fr_operand *x, int width, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, float *out)
+FR_INLINE void pack_width(const fr_operand *x, int width, bool along, int64_t k0, int64_t depth,
+                          int64_t start, int64_t count, float *out)
 {
     if (x->dtype == FR_BF16)
         pack_kind(x, HALF, width, along, k0, depth, start, count, out);
@@ -116,13 +131,16 @@ FR_INLINE void pack_width(const fr_operand *x, int width, bool along, int64_t k0
         pack_kind(x, PLAIN, width, along, k0, depth, start, count, out);
 }
 
-/* Panels of the k-block [k0, k0 + depth) of `count` rows of A or columns of B. `along`: k is the row index as stored. */
-static void pack_rows(const fr_operand *x, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, float *out)
+/* Panels of the k-block [k0, k0 + depth) of `count` rows of A or columns of B. `along`: k is the row index as
+ * stored. */
+static void pack_rows(const fr_operand *x, bool along, int64_t k0, int64_t depth, int64_t start,
+                      int64_t count, float *out)
 {
     pack_width(x, ROWS, along, k0, depth, start, count, out);
 }
 
-static void pack_columns(const fr_operand *x, bool along, int64_t k0, int64_t depth, int64_t start, int64_t count, float *out)
+static void pack_columns(const fr_operand *x, bool along, int64_t k0, int64_t depth, int64_t start,
+                         int64_t count, float *out)
 {
     pack_width(x, COLUMNS, along, k0, depth, start, count, out);
 }
@@ -145,7 +163,8 @@ FR_INLINE void finish_vector(const tile_target *t, int64_t row, int64_t column, 
     if (t->from)
         value = v_fma(v_set(t->beta), v_load_part(t->from + row * t->from_ld + column, lanes), value);
     if (t->from_bf16)
-        value = v_fma(v_set(t->beta), v_load_bf16_part(t->from_bf16 + row * t->from_ld + column, lanes), value);
+        value =
+            v_fma(v_set(t->beta), v_load_bf16_part(t->from_bf16 + row * t->from_ld + column, lanes), value);
     if (t->to)
         v_store_part(t->to + row * t->to_ld + column, value, lanes);
     else
@@ -181,10 +200,11 @@ FR_INLINE void tile_step(vf sum[ROWS][FR_GEMM_VECTORS], const float *a, const fl
     }
 }
 
-/* `later`: where the next panel of B lies; a part of it is brought to the second-level cache. Four steps of k at a time: the
- * counting of a loop competes with the multiply-adds for the same ports, and costs a tenth when done at every step. */
-static void tile(const float *a, const float *b, int64_t depth, const float *later, const tile_target *target, int64_t row,
-                 int64_t rows, int64_t column, int64_t columns)
+/* `later`: where the next panel of B lies; a part of it is brought to the second-level cache. Four steps of k
+ * at a time: the counting of a loop competes with the multiply-adds for the same ports, and costs a tenth
+ * when done at every step. */
+static void tile(const float *a, const float *b, int64_t depth, const float *later, const tile_target *target,
+                 int64_t row, int64_t rows, int64_t column, int64_t columns)
 {
     vf sum[ROWS][FR_GEMM_VECTORS];
     for (int i = 0; i < ROWS; i++)
@@ -211,10 +231,11 @@ static void tile(const float *a, const float *b, int64_t depth, const float *lat
 /* ---- the driver -------------------------------------------------------------------------------------- */
 
 typedef struct gemm_layout {
-    int64_t depth;        /* k per block */
-    int64_t rows;         /* of A at a time */
-    int64_t columns;      /* of B at a time */
-    float *a, *b, *sums;  /* in the workspace; sums: fp32 C of a block of columns when the result is bf16 and k has several blocks */
+    int64_t depth;       /* k per block */
+    int64_t rows;        /* of A at a time */
+    int64_t columns;     /* of B at a time */
+    float *a, *b, *sums; /* in the workspace; sums: fp32 C of a block of columns when the result is bf16 and k
+                            has several blocks */
 } gemm_layout;
 
 static bool needs_sums(int64_t k, fr_dtype c_dtype)
@@ -224,7 +245,8 @@ static bool needs_sums(int64_t k, fr_dtype c_dtype)
 
 static size_t layout_bytes(const gemm_layout *l, int64_t m, bool sums)
 {
-    return sizeof(float) * (size_t)(l->rows * l->depth + FR_LANES + l->depth * l->columns + (sums ? m * l->columns : 0));
+    return sizeof(float) *
+           (size_t)(l->rows * l->depth + FR_LANES + l->depth * l->columns + (sums ? m * l->columns : 0));
 }
 
 static gemm_layout layout_choose(int64_t m, int64_t n, int64_t k)
@@ -248,7 +270,8 @@ static size_t FR_ISA(gemm_least)(int64_t m, int64_t n, int64_t k, fr_dtype c_dty
     return layout_bytes(&l, m, needs_sums(k, c_dtype));
 }
 
-/* Fits the blocks into the memory given: fewer columns only mean that A is packed more often, fewer rows that B is read more. */
+/* Fits the blocks into the memory given: fewer columns only mean that A is packed more often, fewer rows that
+ * B is read more. */
 static gemm_layout layout_fit(const fr_gemm_call *call, void *workspace, size_t bytes)
 {
     gemm_layout l = layout_choose(call->m, call->n, call->k);
@@ -266,9 +289,11 @@ static gemm_layout layout_fit(const fr_gemm_call *call, void *workspace, size_t 
 }
 
 /* C from (row, column) on; `columns` is the row length of the sums. */
-static tile_target target_for(const fr_gemm_call *call, const gemm_layout *l, int64_t row, int64_t column, bool first, bool last)
+static tile_target target_for(const fr_gemm_call *call, const gemm_layout *l, int64_t row, int64_t column,
+                              bool first, bool last)
 {
-    tile_target t = {.alpha = call->alpha, .beta = first ? call->beta : 1, .to_ld = call->ldc, .from_ld = call->ldc};
+    tile_target t = {
+        .alpha = call->alpha, .beta = first ? call->beta : 1, .to_ld = call->ldc, .from_ld = call->ldc};
     bool add = !first || call->beta != 0;
     int64_t at = row * call->ldc + column;
     if (call->c_dtype == FR_F32) {
@@ -293,16 +318,19 @@ static tile_target target_for(const fr_gemm_call *call, const gemm_layout *l, in
     return t;
 }
 
-static const float *panels_of_b(const fr_gemm_call *call, const gemm_layout *l, int64_t k0, int64_t depth, int64_t column, int64_t columns)
+static const float *panels_of_b(const fr_gemm_call *call, const gemm_layout *l, int64_t k0, int64_t depth,
+                                int64_t column, int64_t columns)
 {
     if (call->packed_b)
-        return (const float *)call->packed_b + k0 * round_up(call->packed_n, COLUMNS) + (call->packed_start + column) * depth;
+        return (const float *)call->packed_b + k0 * round_up(call->packed_n, COLUMNS) +
+               (call->packed_start + column) * depth;
     pack_columns(&call->b, !call->b.transpose, k0, depth, column, columns, l->b);
     return l->b;
 }
 
 /* A panel of B serves all rows of the block while it is close. */
-static void block_product(const float *a, const float *b, int64_t depth, int64_t rows, int64_t columns, const tile_target *target)
+static void block_product(const float *a, const float *b, int64_t depth, int64_t rows, int64_t columns,
+                          const tile_target *target)
 {
     for (int64_t j = 0; j < columns; j += COLUMNS)
         for (int64_t i = 0; i < rows; i += ROWS) {
@@ -348,6 +376,11 @@ static void FR_ISA(gemm_pack)(const float *rows, int64_t n, int64_t k, bool roun
     }
 }
 
-const fr_gemm_path FR_ISA(fr_gemm_path) = {
-    .name = "gemm_" FR_ISA_TEXT, .row_step = ROWS, .column_step = COLUMNS, .workspace = FR_ISA(gemm_workspace), .least = FR_ISA(gemm_least),
-    .run = FR_ISA(gemm_run), .pack_bytes = FR_ISA(gemm_pack_bytes), .pack = FR_ISA(gemm_pack)};
+const fr_gemm_path FR_ISA(fr_gemm_path) = {.name = "gemm_" FR_ISA_TEXT,
+                                           .row_step = ROWS,
+                                           .column_step = COLUMNS,
+                                           .workspace = FR_ISA(gemm_workspace),
+                                           .least = FR_ISA(gemm_least),
+                                           .run = FR_ISA(gemm_run),
+                                           .pack_bytes = FR_ISA(gemm_pack_bytes),
+                                           .pack = FR_ISA(gemm_pack)};

@@ -1,10 +1,12 @@
 /* rms_norm, layer_norm and rotary (with its norm): a row or a head is read twice, once for its statistics.
  *
- * Statistics are fp32 sums over the lanes in order of the columns, then over the lanes in a fixed order; they depend on
- * the row alone. Gradients of gains and biases are sums over tokens: blocks of tokens in order, one thread.
+ * Statistics are fp32 sums over the lanes in order of the columns, then over the lanes in a fixed order; they
+ * depend on the row alone. Gradients of gains and biases are sums over tokens: blocks of tokens in order, one
+ * thread.
  *
- * A rotation keeps lengths. So rotary takes the root mean square from its input, and its backward pass first turns
- * d out back, w, after which the norm's gradient is that of an unrotated head: d x = gain r (w - r^2 x <x, w> / width).
+ * A rotation keeps lengths. So rotary takes the root mean square from its input, and its backward pass first
+ * turns d out back, w, after which the norm's gradient is that of an unrotated head: d x = gain r (w - r^2 x
+ * <x, w> / width).
  */
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/shared/vector_math.h"
@@ -12,9 +14,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { GAIN_BLOCK = 32 }; /* tokens summed in fp32 before they join the total: keeps the error of long sums small */
+enum {
+    GAIN_BLOCK = 32
+}; /* tokens summed in fp32 before they join the total: keeps the error of long sums small */
 
-/* ---- norms --------------------------------------------------------------------------------------------------- */
+/* ---- norms
+ * --------------------------------------------------------------------------------------------------- */
 
 /* What a norm does to one row: y = r (x - mean). */
 typedef struct row_statistics {
@@ -91,7 +96,8 @@ static void norm_row_gradient(const fr_call *call, bool centred, int64_t t, row_
         sum = v_add(sum, dy);
         sum_y = v_fma(dy, v_mul(r, v_keep(v_sub(norm_input(call, t, c, lanes), mean), lanes)), sum_y);
     }
-    vf mean_dy = v_set(centred ? v_total(sum) / (float)columns : 0), mean_y = v_set(v_total(sum_y) / (float)columns);
+    vf mean_dy = v_set(centred ? v_total(sum) / (float)columns : 0),
+       mean_y = v_set(v_total(sum_y) / (float)columns);
     for (int64_t c = 0; c < columns; c += FR_LANES) {
         int64_t lanes = lanes_left(columns, c);
         vf dy = v_mul(gain_at(call, c, lanes), norm_dy(call, t, c, lanes));
@@ -191,16 +197,18 @@ static void FR_ISA(layer_norm_backward)(const fr_call *call)
     norm_column_gradients(call, true);
 }
 
-/* ---- rotary ---------------------------------------------------------------------------------------------------- */
+/* ---- rotary
+ * ---------------------------------------------------------------------------------------------------- */
 
 /* One head of one token. */
 typedef struct rotary_head {
     const fr_rotary_options *options;
-    int64_t start, width;           /* in elements of the matrix */
-    const float *cosines, *sines;   /* width / 2 each */
+    int64_t start, width;         /* in elements of the matrix */
+    const float *cosines, *sines; /* width / 2 each */
 } rotary_head;
 
-/* A piece of a head: up to 16 pairs of channels when they lie half a head apart, up to 8 in one vector when they are neighbours. */
+/* A piece of a head: up to 16 pairs of channels when they lie half a head apart, up to 8 in one vector when
+ * they are neighbours. */
 FR_INLINE int64_t pairs_at(const rotary_head *h, int64_t m)
 {
     int64_t most = h->options->interleaved ? FR_LANES / 2 : FR_LANES, left = h->width / 2 - m;
@@ -215,10 +223,12 @@ FR_INLINE piece load_piece(const rotary_head *h, const void *data, fr_dtype dtyp
 {
     if (h->options->interleaved)
         return (piece){v_get(data, dtype, h->start + 2 * m, 2 * pairs), v_set(0)};
-    return (piece){v_get(data, dtype, h->start + m, pairs), v_get(data, dtype, h->start + h->width / 2 + m, pairs)};
+    return (piece){v_get(data, dtype, h->start + m, pairs),
+                   v_get(data, dtype, h->start + h->width / 2 + m, pairs)};
 }
 
-FR_INLINE void store_piece(const rotary_head *h, void *data, fr_dtype dtype, int64_t m, int64_t pairs, piece p, bool accumulate)
+FR_INLINE void store_piece(const rotary_head *h, void *data, fr_dtype dtype, int64_t m, int64_t pairs,
+                           piece p, bool accumulate)
 {
     if (h->options->interleaved) {
         v_put_gradient(data, dtype, h->start + 2 * m, 2 * pairs, p.a, accumulate);
@@ -232,10 +242,12 @@ FR_INLINE void store_piece(const rotary_head *h, void *data, fr_dtype dtype, int
 FR_INLINE piece turn(const rotary_head *h, int64_t m, int64_t pairs, piece p, float direction)
 {
     if (h->options->interleaved) { /* (a, b) -> (a cos - b sin, b cos + a sin) */
-        vf cosine = v_load_doubled(h->cosines + m, pairs), sine = v_mul(v_set(direction), v_load_doubled(h->sines + m, pairs));
+        vf cosine = v_load_doubled(h->cosines + m, pairs),
+           sine = v_mul(v_set(direction), v_load_doubled(h->sines + m, pairs));
         return (piece){v_fma(v_negate_even(sine), v_swap_neighbours(p.a), v_mul(p.a, cosine)), p.b};
     }
-    vf cosine = v_load_part(h->cosines + m, pairs), sine = v_mul(v_set(direction), v_load_part(h->sines + m, pairs));
+    vf cosine = v_load_part(h->cosines + m, pairs),
+       sine = v_mul(v_set(direction), v_load_part(h->sines + m, pairs));
     return (piece){v_fma(p.b, sine, v_mul(p.a, cosine)), v_fnma(p.a, sine, v_mul(p.b, cosine))};
 }
 
@@ -290,11 +302,13 @@ static void rotary_head_backward(const fr_call *call, const rotary_head *h)
             piece x = load_piece(h, call->in[0], call->in_dtype[0], m, pairs);
             w = (piece){v_fnma(v_set(pull), x.a, w.a), v_fnma(v_set(pull), x.b, w.b)};
         }
-        store_piece(h, call->grad_in[0], call->in_dtype[0], m, pairs, scale_piece(w, v_set(factor)), call->accumulate[0]);
+        store_piece(h, call->grad_in[0], call->in_dtype[0], m, pairs, scale_piece(w, v_set(factor)),
+                    call->accumulate[0]);
     }
 }
 
-FR_INLINE void rotary_range(const fr_call *call, int64_t first, int64_t end, void (*head)(const fr_call *call, const rotary_head *h))
+FR_INLINE void rotary_range(const fr_call *call, int64_t first, int64_t end,
+                            void (*head)(const fr_call *call, const rotary_head *h))
 {
     const fr_rotary_options *options = call->node->attributes;
     int64_t columns = call->node->in[0]->columns;
@@ -333,8 +347,11 @@ static void FR_ISA(rotary_backward)(const fr_call *call)
 
 const fr_kernel FR_ISA(fr_kernels_norm)[6] = {
     {"rms_norm", FR_FORWARD, "rms_norm_forward_" FR_ISA_TEXT, FR_ISA(rms_norm_forward), NULL, floats_only},
-    {"rms_norm", FR_BACKWARD, "rms_norm_backward_" FR_ISA_TEXT, FR_ISA(rms_norm_backward), norm_backward_scratch, floats_only},
-    {"layer_norm", FR_FORWARD, "layer_norm_forward_" FR_ISA_TEXT, FR_ISA(layer_norm_forward), NULL, floats_only},
-    {"layer_norm", FR_BACKWARD, "layer_norm_backward_" FR_ISA_TEXT, FR_ISA(layer_norm_backward), norm_backward_scratch, floats_only},
+    {"rms_norm", FR_BACKWARD, "rms_norm_backward_" FR_ISA_TEXT, FR_ISA(rms_norm_backward),
+     norm_backward_scratch, floats_only},
+    {"layer_norm", FR_FORWARD, "layer_norm_forward_" FR_ISA_TEXT, FR_ISA(layer_norm_forward), NULL,
+     floats_only},
+    {"layer_norm", FR_BACKWARD, "layer_norm_backward_" FR_ISA_TEXT, FR_ISA(layer_norm_backward),
+     norm_backward_scratch, floats_only},
     {"rotary", FR_FORWARD, "rotary_forward_" FR_ISA_TEXT, FR_ISA(rotary_forward), NULL, floats_only},
     {"rotary", FR_BACKWARD, "rotary_backward_" FR_ISA_TEXT, FR_ISA(rotary_backward), NULL, floats_only}};

@@ -1,4 +1,5 @@
-/* Multiply-adds that never leave the registers: what the arithmetic units can do. 12 independent chains hide the latency. */
+/* Multiply-adds that never leave the registers: what the arithmetic units can do. 12 independent chains hide
+ * the latency. */
 #include "cpu/cpu_internal.h"
 
 double FR_ISA(fr_peak_loop)(int64_t rounds)

@@ -1,13 +1,14 @@
 /* linear and the two heads: operators that are matrix products and little else.
  *
- * Written over a fr_gemm_path (FR_PRODUCT_PATH), so that the same text serves our own products and those of a library:
- * the including file defines FR_PRODUCT_PATH, FR_PRODUCT(name) and FR_PRODUCT_TEXT.
+ * Written over a fr_gemm_path (FR_PRODUCT_PATH), so that the same text serves our own products and those of a
+ * library: the including file defines FR_PRODUCT_PATH, FR_PRODUCT(name) and FR_PRODUCT_TEXT.
  *
- * Weights are fp32 masters. In bf16 numerics they count as rounded to bf16, either in the prepared copy or while they are
- * packed. Weight gradients are summed in fp32, straight into the caller's vector.
+ * Weights are fp32 masters. In bf16 numerics they count as rounded to bf16, either in the prepared copy or
+ * while they are packed. Weight gradients are summed in fp32, straight into the caller's vector.
  *
- * The head works in chunks of tokens small enough that a chunk of logits is at most CHUNK_BYTES: product, soft cap, loss
- * and gradient in place, then both gradient products. The loss is summed in order of the tokens, in double.
+ * The head works in chunks of tokens small enough that a chunk of logits is at most CHUNK_BYTES: product,
+ * soft cap, loss and gradient in place, then both gradient products. The loss is summed in order of the
+ * tokens, in double.
  */
 #include "cpu/kernels/shared/vector_math.h"
 #include "cpu/split.h"
@@ -20,7 +21,10 @@ enum { CHUNK_BYTES = 16 << 20 };
 
 static fr_operand input_operand(const fr_call *call, int input, bool transpose)
 {
-    return (fr_operand){.data = call->in[input], .ld = call->node->in[input]->columns, .dtype = call->in_dtype[input], .transpose = transpose};
+    return (fr_operand){.data = call->in[input],
+                        .ld = call->node->in[input]->columns,
+                        .dtype = call->in_dtype[input],
+                        .transpose = transpose};
 }
 
 static fr_operand weight_operand(const fr_call *call, bool transpose)
@@ -53,10 +57,19 @@ static size_t FR_PRODUCT(linear_forward_scratch)(const fr_call *call)
 static void FR_PRODUCT(linear_forward)(const fr_call *call)
 {
     const fr_tensor *w = call->node->in[1];
-    fr_gemm_call product = {.m = call->tokens, .n = w->rows, .k = w->columns, .a = input_operand(call, 0, false),
-                            .b = weight_operand(call, true), .packed_b = weight_panels(call), .packed_n = w->rows, .alpha = 1,
-                            .c = call->out[0], .c_dtype = call->out_dtype[0], .ldc = w->rows};
-    fr_split_gemm(&FR_PRODUCT_PATH, &product, call->pool, call->scratch, FR_PRODUCT(linear_forward_scratch)(call));
+    fr_gemm_call product = {.m = call->tokens,
+                            .n = w->rows,
+                            .k = w->columns,
+                            .a = input_operand(call, 0, false),
+                            .b = weight_operand(call, true),
+                            .packed_b = weight_panels(call),
+                            .packed_n = w->rows,
+                            .alpha = 1,
+                            .c = call->out[0],
+                            .c_dtype = call->out_dtype[0],
+                            .ldc = w->rows};
+    fr_split_gemm(&FR_PRODUCT_PATH, &product, call->pool, call->scratch,
+                  FR_PRODUCT(linear_forward_scratch)(call));
 }
 
 static size_t FR_PRODUCT(linear_backward_scratch)(const fr_call *call)
@@ -71,18 +84,35 @@ static void FR_PRODUCT(linear_backward)(const fr_call *call)
     const fr_tensor *w = call->node->in[1];
     size_t bytes = FR_PRODUCT(linear_backward_scratch)(call);
     fr_operand dy = {.data = call->grad_out[0], .ld = w->rows, .dtype = call->out_dtype[0]};
-    fr_gemm_call dx = {.m = call->tokens, .n = w->columns, .k = w->rows, .a = dy, .b = weight_operand(call, false), .alpha = 1,
-                       .beta = call->accumulate[0], .c = call->grad_in[0], .c_dtype = call->in_dtype[0], .ldc = w->columns};
+    fr_gemm_call dx = {.m = call->tokens,
+                       .n = w->columns,
+                       .k = w->rows,
+                       .a = dy,
+                       .b = weight_operand(call, false),
+                       .alpha = 1,
+                       .beta = call->accumulate[0],
+                       .c = call->grad_in[0],
+                       .c_dtype = call->in_dtype[0],
+                       .ldc = w->columns};
     if (call->grad_in[0])
         fr_split_gemm(&FR_PRODUCT_PATH, &dx, call->pool, call->scratch, bytes);
     dy.transpose = true;
-    fr_gemm_call dw = {.m = w->rows, .n = w->columns, .k = call->tokens, .a = dy, .b = input_operand(call, 0, false), .alpha = 1,
-                       .beta = call->accumulate[1], .c = call->grad_in[1], .c_dtype = FR_F32, .ldc = w->columns};
+    fr_gemm_call dw = {.m = w->rows,
+                       .n = w->columns,
+                       .k = call->tokens,
+                       .a = dy,
+                       .b = input_operand(call, 0, false),
+                       .alpha = 1,
+                       .beta = call->accumulate[1],
+                       .c = call->grad_in[1],
+                       .c_dtype = FR_F32,
+                       .ldc = w->columns};
     if (call->grad_in[1])
         fr_split_gemm(&FR_PRODUCT_PATH, &dw, call->pool, call->scratch, bytes);
 }
 
-/* ---- what the heads share -------------------------------------------------------------------------------- */
+/* ---- what the heads share --------------------------------------------------------------------------------
+ */
 
 /* A chunk of tokens of a head and its logits (fp32, vocab wide). */
 typedef struct head_chunk {
@@ -131,7 +161,8 @@ static fr_operand chunk_input(const head_chunk *chunk)
 
 static void head_product(const fr_gemm_call *product, const fr_call *call)
 {
-    fr_split_gemm(&FR_PRODUCT_PATH, product, call->pool, (char *)call->scratch + logits_bytes(call), head_workspace(call));
+    fr_split_gemm(&FR_PRODUCT_PATH, product, call->pool, (char *)call->scratch + logits_bytes(call),
+                  head_workspace(call));
 }
 
 static void make_logits(const head_chunk *chunk)
@@ -139,8 +170,17 @@ static void make_logits(const head_chunk *chunk)
     const fr_call *call = chunk->call;
     const fr_tensor *w = call->node->in[1];
     int64_t vocab = chunk->options->vocab;
-    fr_gemm_call product = {.m = chunk->count, .n = vocab, .k = w->columns, .a = chunk_input(chunk), .b = weight_operand(call, true),
-                            .packed_b = weight_panels(call), .packed_n = w->rows, .alpha = 1, .c = chunk->logits, .c_dtype = FR_F32, .ldc = vocab};
+    fr_gemm_call product = {.m = chunk->count,
+                            .n = vocab,
+                            .k = w->columns,
+                            .a = chunk_input(chunk),
+                            .b = weight_operand(call, true),
+                            .packed_b = weight_panels(call),
+                            .packed_n = w->rows,
+                            .alpha = 1,
+                            .c = chunk->logits,
+                            .c_dtype = FR_F32,
+                            .ldc = vocab};
     head_product(&product, call);
 }
 
@@ -149,16 +189,32 @@ static void make_gradients(const head_chunk *chunk)
 {
     const fr_call *call = chunk->call;
     int64_t vocab = chunk->options->vocab, columns = call->node->in[1]->columns;
-    fr_operand dl = {.data = chunk->logits, .ld = vocab, .dtype = FR_F32, .round = call->in_dtype[0] == FR_BF16};
-    fr_gemm_call dx = {.m = chunk->count, .n = columns, .k = vocab, .a = dl, .b = weight_operand(call, false), .alpha = 1,
-                       .beta = call->accumulate[0], .c_dtype = call->in_dtype[0], .ldc = columns};
+    fr_operand dl = {
+        .data = chunk->logits, .ld = vocab, .dtype = FR_F32, .round = call->in_dtype[0] == FR_BF16};
+    fr_gemm_call dx = {.m = chunk->count,
+                       .n = columns,
+                       .k = vocab,
+                       .a = dl,
+                       .b = weight_operand(call, false),
+                       .alpha = 1,
+                       .beta = call->accumulate[0],
+                       .c_dtype = call->in_dtype[0],
+                       .ldc = columns};
     if (call->grad_in[0]) {
         dx.c = (char *)call->grad_in[0] + fr_dtype_bytes(dx.c_dtype) * (size_t)(chunk->first * columns);
         head_product(&dx, call);
     }
     dl.transpose = true;
-    fr_gemm_call dw = {.m = vocab, .n = columns, .k = chunk->count, .a = dl, .b = chunk_input(chunk), .alpha = 1,
-                       .beta = call->accumulate[1] || chunk->first > 0, .c = call->grad_in[1], .c_dtype = FR_F32, .ldc = columns};
+    fr_gemm_call dw = {.m = vocab,
+                       .n = columns,
+                       .k = chunk->count,
+                       .a = dl,
+                       .b = chunk_input(chunk),
+                       .alpha = 1,
+                       .beta = call->accumulate[1] || chunk->first > 0,
+                       .c = call->grad_in[1],
+                       .c_dtype = FR_F32,
+                       .ldc = columns};
     if (call->grad_in[1])
         head_product(&dw, call);
 }
@@ -168,7 +224,8 @@ static void clear_padding_rows(const fr_call *call)
     const fr_head_options *options = call->node->attributes;
     const fr_tensor *w = call->node->in[1];
     if (call->grad_in[1] && !call->accumulate[1])
-        memset((float *)call->grad_in[1] + options->vocab * w->columns, 0, sizeof(float) * (size_t)((w->rows - options->vocab) * w->columns));
+        memset((float *)call->grad_in[1] + options->vocab * w->columns, 0,
+               sizeof(float) * (size_t)((w->rows - options->vocab) * w->columns));
 }
 
 /* Soft cap of one row in place. Returns its largest element's lanes. */
@@ -187,7 +244,8 @@ static vf cap_row(float *z, int64_t vocab, float cap)
     return largest;
 }
 
-/* ---- head_loss --------------------------------------------------------------------------------------------- */
+/* ---- head_loss
+ * --------------------------------------------------------------------------------------------- */
 
 /* log sum exp(z), from the largest element on. */
 static float log_sum_exp(const float *z, int64_t vocab, vf largest_lanes)
@@ -253,13 +311,15 @@ static void FR_PRODUCT(head_loss)(const fr_call *call)
     clear_padding_rows(call);
 }
 
-/* ---- head_logits ------------------------------------------------------------------------------------------- */
+/* ---- head_logits
+ * ------------------------------------------------------------------------------------------- */
 
 static void cap_rows(void *context, int64_t first, int64_t end)
 {
     const head_chunk *chunk = context;
     for (int64_t i = first; i < end; i++)
-        cap_row(chunk->logits + i * chunk->options->vocab, chunk->options->vocab, (float)chunk->options->softcap);
+        cap_row(chunk->logits + i * chunk->options->vocab, chunk->options->vocab,
+                (float)chunk->options->softcap);
 }
 
 static void FR_PRODUCT(head_logits_forward)(const fr_call *call)
@@ -286,7 +346,8 @@ static void uncap_rows(void *context, int64_t first, int64_t end)
         for (int64_t v = 0; v < vocab; v += FR_LANES) {
             int64_t lanes = lanes_left(vocab, v);
             vf y = v_mul(v_load_part(out + v, lanes), inverse);
-            v_store_part(chunk->logits + i * vocab + v, v_mul(v_load_part(dout + v, lanes), v_fnma(y, y, v_set(1))), lanes);
+            v_store_part(chunk->logits + i * vocab + v,
+                         v_mul(v_load_part(dout + v, lanes), v_fnma(y, y, v_set(1))), lanes);
         }
     }
 }
@@ -303,8 +364,13 @@ static void FR_PRODUCT(head_logits_backward)(const fr_call *call)
 }
 
 const fr_kernel FR_PRODUCT(fr_kernels_product)[5] = {
-    {"linear", FR_FORWARD, "linear_forward_" FR_PRODUCT_TEXT, FR_PRODUCT(linear_forward), FR_PRODUCT(linear_forward_scratch), floats_only},
-    {"linear", FR_BACKWARD, "linear_backward_" FR_PRODUCT_TEXT, FR_PRODUCT(linear_backward), FR_PRODUCT(linear_backward_scratch), floats_only},
-    {"head_loss", FR_FORWARD, "head_loss_" FR_PRODUCT_TEXT, FR_PRODUCT(head_loss), FR_PRODUCT(head_scratch), floats_only},
-    {"head_logits", FR_FORWARD, "head_logits_forward_" FR_PRODUCT_TEXT, FR_PRODUCT(head_logits_forward), FR_PRODUCT(head_scratch), floats_only},
-    {"head_logits", FR_BACKWARD, "head_logits_backward_" FR_PRODUCT_TEXT, FR_PRODUCT(head_logits_backward), FR_PRODUCT(head_scratch), floats_only}};
+    {"linear", FR_FORWARD, "linear_forward_" FR_PRODUCT_TEXT, FR_PRODUCT(linear_forward),
+     FR_PRODUCT(linear_forward_scratch), floats_only},
+    {"linear", FR_BACKWARD, "linear_backward_" FR_PRODUCT_TEXT, FR_PRODUCT(linear_backward),
+     FR_PRODUCT(linear_backward_scratch), floats_only},
+    {"head_loss", FR_FORWARD, "head_loss_" FR_PRODUCT_TEXT, FR_PRODUCT(head_loss), FR_PRODUCT(head_scratch),
+     floats_only},
+    {"head_logits", FR_FORWARD, "head_logits_forward_" FR_PRODUCT_TEXT, FR_PRODUCT(head_logits_forward),
+     FR_PRODUCT(head_scratch), floats_only},
+    {"head_logits", FR_BACKWARD, "head_logits_backward_" FR_PRODUCT_TEXT, FR_PRODUCT(head_logits_backward),
+     FR_PRODUCT(head_scratch), floats_only}};

@@ -1,9 +1,10 @@
 /* Functions of sixteen floats, and rows of any dtype, on top of the operations of vector.h.
  *
- * exp, tanh and the logistic function are polynomials of our own: libm has no vector form that C11 can name, and its
- * bits differ between machines. exp is 0 below -103.97 and infinite above 88.72. Largest errors over all exponents,
- * asserted by tests/unit/test_kernels_math.c: x sigmoid(x) 5 ulp (measured 2.0), tanh 4 ulp (measured 0.9). The coefficients
- * are those of the classic single-precision minimax fits. NaN comes out as NaN everywhere.
+ * exp, tanh and the logistic function are polynomials of our own: libm has no vector form that C11 can name,
+ * and its bits differ between machines. exp is 0 below -103.97 and infinite above 88.72. Largest errors over
+ * all exponents, asserted by tests/unit/test_kernels_math.c: x sigmoid(x) 5 ulp (measured 2.0), tanh 4 ulp
+ * (measured 0.9). The coefficients are those of the classic single-precision minimax fits. NaN comes out as
+ * NaN everywhere.
  */
 #ifndef FRONTIER_CPU_VECTOR_MATH_H
 #define FRONTIER_CPU_VECTOR_MATH_H
@@ -62,7 +63,8 @@ FR_INLINE void v_put(void *data, fr_dtype dtype, int64_t start, int64_t lanes, v
 }
 
 /* Writes or adds, as gradients ask for. */
-FR_INLINE void v_put_gradient(void *data, fr_dtype dtype, int64_t start, int64_t lanes, vf value, bool accumulate)
+FR_INLINE void v_put_gradient(void *data, fr_dtype dtype, int64_t start, int64_t lanes, vf value,
+                              bool accumulate)
 {
     v_put(data, dtype, start, lanes, accumulate ? v_add(v_get(data, dtype, start, lanes), value) : value);
 }
