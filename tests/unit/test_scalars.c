@@ -134,4 +134,16 @@ TEST(transfer_reproduces_the_table)
     CHECK_INT(fr_transfer_at(1000, NAN, &t, &error), FR_BAD_USAGE);
 }
 
+TEST(transfer_writes_a_recipe)
+{
+    fr_recipe recipe = defaults();
+    fr_error error = {0};
+    CHECK_OK(fr_recipe_set(&recipe, "model.depth=12", &error));
+    CHECK_OK(fr_recipe_transfer(&recipe, 32768, 12, &error));
+    CHECK_INT(recipe.optim.batch_tokens, 524288);
+    CHECK_INT(recipe.optim.reference_batch, 524288);
+    CHECK_NEAR(recipe.optim.matrix_decay, 0.28, 1e-3, 0);
+    CHECK_NEAR((double)recipe.clock.max_steps, 2520, 2, 0);
+}
+
 TEST_MAIN(scalars)

@@ -214,6 +214,29 @@ TEST(calls_out_of_order_are_refused)
     fr_session_free(session);
 }
 
+/* The library's model and a scalar that training code may fade. */
+static fr_status model_with_scalar(fr_graph *graph, const fr_recipe *recipe, int64_t vocab, fr_error *error)
+{
+    FR_TRY(fr_model_build(graph, recipe, vocab, error));
+    fr_input_scalar(graph, "fade");
+    return FR_OK;
+}
+
+TEST(a_model_of_ones_own_and_its_scalar)
+{
+    fr_train_options options = session_options("own-model", 2, 2, NULL);
+    fr_session *session;
+    fr_error error = {0};
+    options.model = model_with_scalar;
+    CHECK_OK(fr_session_create(&session, &options, &error));
+    CHECK_OK(fr_session_set_scalar(session, "fade", 0.5, &error));
+    CHECK_OK(fr_session_set_scalar(session, "fade", 0.25, &error));
+    CHECK_INT(fr_session_set_scalar(session, "tokens", 1, &error), FR_BAD_USAGE);
+    CHECK_INT(fr_session_set_scalar(session, "loss_scale", 1, &error), FR_BAD_USAGE);
+    CHECK_OK(fr_session_run(session, &error));
+    fr_session_free(session);
+}
+
 /* ---- the clock ---- */
 
 typedef struct invented_time {
