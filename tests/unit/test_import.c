@@ -3,6 +3,9 @@
 #include "test.h"
 #include "text_fixture.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+
 static fr_import_summary summary;
 static fr_error error;
 
@@ -503,6 +506,42 @@ TEST(failed_allocations_and_writes_leave_no_corpus)
         CHECK(done || (status == FR_BAD_ENVIRONMENT && !fixture_exists(fixture_path("fail-disk"), "train-00000.tok")));
     }
     CHECK(done);
+}
+
+/* Killed at any moment: either no corpus.json or a whole corpus, and the next import is not disturbed by what is left. */
+TEST(a_killed_import_leaves_no_half_corpus)
+{
+    enum { LINES = 30000 };
+    char *text = malloc(LINES * 40);
+    const char *path = fixture_write("killed.txt", text, noisy_lines(text, LINES)), *folder = fixture_path("killed");
+    free(text);
+    int unfinished = 0;
+    for (int i = 0; i < 6; i++) {
+        fr_import_options options = {.out_folder = folder, .paths = &path, .path_count = 1, .vocab = 300, .split = FR_SPLIT_LINES, .overwrite = true};
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(fr_import(&options, &summary, &error));
+        usleep((useconds_t)(i * i * 8000));
+        kill(child, SIGKILL);
+        CHECK(waitpid(child, NULL, 0) == child);
+        fr_corpus *corpus = NULL;
+        if (fixture_exists(folder, "corpus.json"))
+            CHECK_OK(fr_corpus_open(&corpus, folder, true, &error));
+        unfinished += corpus == NULL;
+        fr_corpus_free(corpus);
+    }
+    CHECK(unfinished > 0); /* the first was killed at once */
+    CHECK_OK(import("killed", (fr_import_options){.split = FR_SPLIT_LINES, .overwrite = true}, &path, 1));
+    CHECK_INT(summary.documents, LINES);
+    fr_arena arena;
+    fr_arena_init(&arena, 1 << 12);
+    char **names;
+    size_t count;
+    CHECK_OK(fr_folder_list(&arena, folder, &names, &count, &error));
+    for (size_t i = 0; i < count; i++)
+        CHECK(strncmp(names[i], "train-", 6) != 0 || !strstr(names[i], ".tmp")); /* no shard of a killed import */
+    fr_arena_release(&arena);
 }
 
 /* Real text, when there is some: every byte arrives. */
