@@ -30,7 +30,8 @@ ifeq ($(ARCH),x86_64)
 LIB_SOURCES += $(wildcard src/cpu/kernels/avx2/*.c src/cpu/kernels/avx512/*.c)
 endif
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/%.o)
-CLI_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard cli/*.c))
+# bench/ holds measuring code of the command, and programs of its own named bench_*.c.
+CLI_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard cli/*.c) $(filter-out bench/bench_%,$(wildcard bench/*.c)))
 UNIT_TESTS  := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 SLOW_TESTS  := $(patsubst tests/slow/%.c,$(BUILD)/tests/slow/%,$(wildcard tests/slow/test_*.c))
 FUZZERS     := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -41,6 +42,7 @@ all: $(BUILD)/frontier $(BUILD)/libfrontier-cli.a
 
 $(BUILD)/src/cpu/kernels/avx2/%.o:   KERNEL_FLAGS := -O3 -mavx2 -mfma -mf16c
 $(BUILD)/src/cpu/kernels/avx512/%.o: KERNEL_FLAGS := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
+$(BUILD)/bench/%.o:                   KERNEL_FLAGS := -Icli
 $(BUILD)/cli/version.o:              KERNEL_FLAGS := -DFR_COMMIT='"$(COMMIT)"'
 
 $(BUILD)/%.o: %.c

@@ -100,7 +100,7 @@ static void default_budget(fr_train_options *t)
 
 /* ---- what will happen ---------------------------------------------------------------------------------- */
 
-static void print_forecast(cli_run *run, const fr_train_options *t, const fr_forecast *f)
+static void print_forecast(cli_run *run, const fr_forecast *f)
 {
     char a[40], b[40], c[40], d[40];
     cli_print(run, "forecast: %s per step of %s tokens", fr_format_duration(a, sizeof a, f->seconds_per_step),
@@ -115,8 +115,7 @@ static void print_forecast(cli_run *run, const fr_train_options *t, const fr_for
         cli_warn(run, "the data repeats after %.1f %% of the run (%.2f epochs); more text would help",
                  100 / f->epochs, f->epochs);
     if (f->few_steps)
-        cli_warn(run, "fewer than 50 steps fit in %s: %s", fr_format_duration(a, sizeof a, t->clock.budget),
-                 f->advice);
+        cli_warn(run, "%s", f->advice);
 }
 
 static void put_forecast(cli_run *run, const fr_forecast *f)
@@ -182,7 +181,7 @@ static fr_status train_here(cli_run *run, fr_train_options *t, bool *stop, fr_er
     print_start(run, t, fr_tokenizer_vocab(fr_corpus_tokenizer(fr_session_corpus(session))));
     fr_status status = fr_session_forecast(session, &forecast, error);
     if (status == FR_OK) {
-        print_forecast(run, t, &forecast);
+        print_forecast(run, &forecast);
         put_forecast(run, &forecast);
         *stop = cli_flag(run, "forecast");
         if (!*stop)

@@ -18,6 +18,7 @@ const cli_command *const cli_commands[] = {
     &cmd_compare,
     &cmd_bench_machine,
     &cmd_bench_gemm,
+    &cmd_bench_kernels,
     &cmd_bench_step,
     &cmd_bench_loader,
     &cmd_bench_tokenizer,

@@ -48,8 +48,7 @@ static fr_status score(const char *run, const char *data, fr_scorer **scorer, fr
     return FR_OK;
 }
 
-/* ---- without arguments: a world, and a run folder with an untrained model
- * ---------------------------------- */
+/* ---- without arguments: a world, and a run folder with an untrained model ------------------------------ */
 
 static fr_status make_world(const char *folder, fr_error *error)
 {

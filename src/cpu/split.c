@@ -44,8 +44,7 @@ void fr_split_jobs(const fr_call *call, int64_t jobs, size_t bytes,
     fr_pool_for(call->pool, run.workers, run_worker, &run);
 }
 
-/* ---- ranges
- * ------------------------------------------------------------------------------------------------ */
+/* ---- ranges -------------------------------------------------------------------------------------------- */
 
 typedef struct range_run {
     int64_t count, step;
@@ -72,8 +71,7 @@ void fr_split_range(fr_pool *pool, int64_t count, fr_range_body body, void *cont
     fr_pool_for(pool, (count + run.step - 1) / run.step, run_range, &run);
 }
 
-/* ---- products
- * ---------------------------------------------------------------------------------------------- */
+/* ---- products ------------------------------------------------------------------------------------------ */
 
 typedef struct gemm_split {
     const fr_gemm_path *path;

@@ -14,8 +14,7 @@ static void by_rows(const fr_call *call, fr_range_body body)
     fr_split_range(call->pool, call->tokens, body, (void *)(uintptr_t)call);
 }
 
-/* ---- embed
- * ------------------------------------------------------------------------------------------------- */
+/* ---- embed --------------------------------------------------------------------------------------------- */
 
 static void embed_rows(void *context, int64_t first, int64_t end)
 {
@@ -105,8 +104,7 @@ static void FR_ISA(embed_positions_backward)(const fr_call *call)
         position_gradient(call, p);
 }
 
-/* ---- sums
- * -------------------------------------------------------------------------------------------------- */
+/* ---- sums ---------------------------------------------------------------------------------------------- */
 
 /* out = a x + b y with inputs number x and y */
 static void weighted_sum(const fr_call *call, int x, vf a, int y, vf b, int64_t first, int64_t end)
@@ -241,8 +239,7 @@ static void FR_ISA(add_scaled_backward)(const fr_call *call)
         scalar_gradient(call, 1, call->scratch, sign_of(call));
 }
 
-/* ---- activations
- * ------------------------------------------------------------------------------------------- */
+/* ---- activations --------------------------------------------------------------------------------------- */
 
 /* x <= 0 ? 0 : x, NaN staying NaN */
 FR_INLINE vf positive_part(vf x)

@@ -35,8 +35,7 @@ static void by_rows(const fr_call *call, fr_range_body body)
     fr_split_range(call->pool, call->tokens, body, (void *)(uintptr_t)call);
 }
 
-/* ---- smear
- * ------------------------------------------------------------------------------------------------------ */
+/* ---- smear --------------------------------------------------------------------------------------------- */
 
 FR_INLINE float smear_gate(const fr_call *call, int64_t t)
 {
@@ -134,8 +133,7 @@ static void FR_ISA(smear_backward)(const fr_call *call)
         *lambda = (float)sum + (call->accumulate[2] ? *lambda : 0);
 }
 
-/* ---- value_gate
- * --------------------------------------------------------------------------------------------------- */
+/* ---- value_gate ---------------------------------------------------------------------------------------- */
 
 enum { V, E, H, GATE };
 

@@ -18,8 +18,7 @@ enum {
     GAIN_BLOCK = 32
 }; /* tokens summed in fp32 before they join the total: keeps the error of long sums small */
 
-/* ---- norms
- * --------------------------------------------------------------------------------------------------- */
+/* ---- norms --------------------------------------------------------------------------------------------- */
 
 /* What a norm does to one row: y = r (x - mean). */
 typedef struct row_statistics {
@@ -197,8 +196,7 @@ static void FR_ISA(layer_norm_backward)(const fr_call *call)
     norm_column_gradients(call, true);
 }
 
-/* ---- rotary
- * ---------------------------------------------------------------------------------------------------- */
+/* ---- rotary -------------------------------------------------------------------------------------------- */
 
 /* One head of one token. */
 typedef struct rotary_head {

@@ -244,8 +244,7 @@ static vf cap_row(float *z, int64_t vocab, float cap)
     return largest;
 }
 
-/* ---- head_loss
- * --------------------------------------------------------------------------------------------- */
+/* ---- head_loss ----------------------------------------------------------------------------------------- */
 
 /* log sum exp(z), from the largest element on. */
 static float log_sum_exp(const float *z, int64_t vocab, vf largest_lanes)
@@ -311,8 +310,7 @@ static void FR_PRODUCT(head_loss)(const fr_call *call)
     clear_padding_rows(call);
 }
 
-/* ---- head_logits
- * ------------------------------------------------------------------------------------------- */
+/* ---- head_logits --------------------------------------------------------------------------------------- */
 
 static void cap_rows(void *context, int64_t first, int64_t end)
 {

@@ -1,6 +1,6 @@
-/* cli/bench.h: measuring the honest way: several repetitions, the best and the median of them, in one run. */
-#ifndef FRONTIER_CLI_BENCH_H
-#define FRONTIER_CLI_BENCH_H
+/* bench/repeat.h: measuring the honest way: several repetitions, the best and the median of them, in one run. */
+#ifndef FRONTIER_BENCH_REPEAT_H
+#define FRONTIER_BENCH_REPEAT_H
 #include "cli.h"
 
 typedef struct bench_times {

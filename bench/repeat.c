@@ -1,9 +1,9 @@
-/* cli/bench.c: repetition and order statistics for the bench commands.
+/* bench/repeat.c: repetition and order statistics for the bench commands.
  *
  * Machines are shared: a single time says little. The best of several is what the code can do, the median what it
  * did here; both are printed. The first call warms caches and is thrown away.
  */
-#include "bench.h"
+#include "repeat.h"
 
 #include <stdlib.h>
 #include <time.h>

@@ -1,8 +1,8 @@
-/* cli/cmd_bench.c: `frontier bench machine, gemm, loader, tokenizer`: the parts, each beside its bound. */
+/* bench/cmd_bench.c: `frontier bench machine, gemm, loader, tokenizer`: the parts, each beside its bound. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "repeat.h"
 #include "commands.h"
 #include "frontier/cpu.h"
 #include "frontier/text.h"
