@@ -16,7 +16,8 @@ typedef enum cli_type {
     CLI_FLAG,
     CLI_TEXT,
     CLI_PATH,
-    CLI_INT,
+    CLI_INT,   /* any whole number: a seed */
+    CLI_COUNT, /* 0 to 2^31-1: fits an int */
     CLI_REAL,
     CLI_DURATION,
     CLI_SIZE,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "base/json.h"
 #include "commands.h"
 #include "frontier/submission.h"
 #include "linked.h"
@@ -26,7 +27,7 @@ static fr_status run_build(cli_run *run, fr_error *error)
         program = fr_path_join(beside, sizeof beside, run->arguments[0], "program");
     FR_TRY(fr_submission_build(run->arguments[0], program, sha256, error));
     cli_print(run, "%s: built, sources %.12s\n", program, sha256);
-    cli_put(run, "program", json_string(program));
+    cli_put(run, "program", fr_json_text(program, strlen(program)));
     cli_put(run, "sha256", json_string(sha256));
     return FR_OK;
 }
@@ -50,8 +51,8 @@ const cli_command cmd_build = {
 /* ---- the answering side: started by frontier itself, not shown in help ------------------------------------- */
 
 static const cli_option serve_options[] = {
-    {"descriptor", CLI_INT, "N", NULL, "the shared ring", false, true},
-    {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
+    {"descriptor", CLI_COUNT, "N", NULL, "the shared ring", false, true},
+    {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
 };
 
 static fr_status run_serve(cli_run *run, fr_error *error)

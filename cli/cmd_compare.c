@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "commands.h"
 #include "frontier/eval.h"
 #include "run_folder.h"
@@ -61,6 +62,18 @@ static fr_status check_all(cli_run *run, json_t **records, fr_error *error)
     return FR_OK;
 }
 
+static json_t *row_of(const json_t *record, const char *folder, double best)
+{
+    static const char *const copied[] = {"val_bpb", "params", "steps", "charged_s"};
+    json_t *row = json_object();
+    fr_json_set_string(row, "run", folder);
+    for (int i = 0; i < COUNT(copied); i++)
+        fr_json_set_real(row, copied[i], cli_number(record, copied[i]));
+    fr_json_set_real(row, "behind", cli_number(record, "val_bpb") - best);
+    fr_json_set_string(row, "basis", cli_string(record, "basis"));
+    return row;
+}
+
 static void print_table(cli_run *run, json_t **records, const int *order)
 {
     json_t *rows = json_array();
@@ -75,11 +88,7 @@ static void print_table(cli_run *run, json_t **records, const int *order)
                   fr_format_count(params, sizeof params, (int64_t)cli_number(r, "params")),
                   cli_number(r, "steps"), fr_format_duration(time, sizeof time, cli_number(r, "charged_s")),
                   cli_string(r, "basis"), run->arguments[order[k]]);
-        json_array_append_new(rows,
-                              json_pack("{s:s,s:f,s:f,s:f,s:f,s:f,s:s}", "run", run->arguments[order[k]],
-                                        "val_bpb", bpb, "behind", bpb - best, "params",
-                                        cli_number(r, "params"), "steps", cli_number(r, "steps"), "charged_s",
-                                        cli_number(r, "charged_s"), "basis", cli_string(r, "basis")));
+        json_array_append_new(rows, row_of(r, run->arguments[order[k]], best));
     }
     cli_put(run, "runs", rows);
     cli_put(run, "eval_set", json_string(cli_string(records[0], "eval_set")));

@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/json.h"
 #include "commands.h"
 #include "frontier/text.h"
 
@@ -14,7 +15,7 @@
 
 static const cli_option import_options[] = {
     {"out", CLI_PATH, "FOLDER", NULL, "the data folder to make", false, true},
-    {"vocab", CLI_INT, "N", NULL, "tokenizer entries, specials included (default 8192)", false, false},
+    {"vocab", CLI_COUNT, "N", NULL, "tokenizer entries, specials included (default 8192)", false, false},
     {"tokenizer", CLI_PATH, "FILE", NULL, "use this tokenizer.json instead of training one", false, false},
     {"valid-fraction", CLI_REAL, "F", NULL,
      "share of documents for validation (default 0.05, at most 10 MB of text)", false, false},
@@ -25,7 +26,7 @@ static const cli_option import_options[] = {
      "piece size for bytes (default 16KiB); least block size for blank-lines (default 0)", false, false},
     {"text-field", CLI_TEXT, "KEY", "text", "the .jsonl key that holds the text", false, false},
     {"licence", CLI_TEXT, "TEXT", NULL, "recorded in corpus.json", false, false},
-    {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
+    {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
     {"force", CLI_FLAG, NULL, NULL, "replace an existing data folder", false, false},
 };
 
@@ -63,10 +64,12 @@ static void put_import(cli_run *run, const fr_import_summary *summary)
     json_t *counts = json_object(), *notes = json_array();
     for (int kind = 0; kind < FR_IMPORT_KINDS; kind++)
         json_object_set_new(counts, fr_import_kind_name(kind), json_integer(summary->counts[kind]));
-    for (int i = 0; i < summary->note_count; i++)
-        json_array_append_new(notes,
-                              json_pack("{s:s,s:s%}", "kind", fr_import_kind_name(summary->notes[i].kind),
-                                        "where", summary->notes[i].where, strlen(summary->notes[i].where)));
+    for (int i = 0; i < summary->note_count; i++) {
+        json_t *note = json_object();
+        fr_json_set_string(note, "kind", fr_import_kind_name(summary->notes[i].kind));
+        fr_json_set_string(note, "where", summary->notes[i].where);
+        json_array_append_new(notes, note);
+    }
     cli_put(run, "documents", json_integer(summary->documents));
     cli_put(run, "bytes", json_integer(summary->bytes));
     cli_put(run, "tokens", json_integer(summary->tokens));
@@ -206,8 +209,8 @@ static const cli_option world_options[] = {
     {"seed", CLI_INT, "N", "1", "the world: its people, places and facts", false, false},
     {"docs-seed", CLI_INT, "N", "1", "the documents written about it", false, false},
     {"bytes", CLI_SIZE, "SIZE", "20MB", "training text, about", false, false},
-    {"vocab", CLI_INT, "N", "2048", "tokenizer entries, specials included", false, false},
-    {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
+    {"vocab", CLI_COUNT, "N", "2048", "tokenizer entries, specials included", false, false},
+    {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
     {"explain", CLI_PATH, "FILE", NULL, "recover the choices of one document of this world instead", false,
      false},
     {"force", CLI_FLAG, NULL, NULL, "replace an existing data folder", false, false},

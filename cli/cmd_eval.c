@@ -11,11 +11,11 @@
 static const cli_option options[] = {
     {"data", CLI_PATH, "FOLDER", NULL, "data folder (default: the one the run was trained on)", false, false},
     {"set", CLI_TEXT, "NAME", "valid", "evaluation set of that folder", false, false},
-    {"context", CLI_INT, "T", "0", "row length; 0 = the recipe's", false, false},
+    {"context", CLI_COUNT, "T", "0", "row length; 0 = the recipe's", false, false},
     {"documents", CLI_PATH, "FILE", NULL, "write nats and bytes per document, as JSON lines", false, false},
     {"max-tokens", CLI_SIZE, "N", "0", "stop after that many tokens; the set's name then says so", false,
      false},
-    {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
+    {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
     {"numerics", CLI_CHOICE, "fp32|bf16", NULL, "override the recipe's numerics", false, false},
 };
 

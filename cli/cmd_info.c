@@ -9,7 +9,7 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static const cli_option options[] = {
-    {"vocab", CLI_INT, "N", "8192", "tokenizer entries to count a recipe with", false, false},
+    {"vocab", CLI_COUNT, "N", "8192", "tokenizer entries to count a recipe with", false, false},
     {"set", CLI_TEXT, "KEY=VALUE", NULL, "override a recipe key", true, false},
     {"write", CLI_FLAG, NULL, NULL, "print the resolved recipe as TOML", false, false},
 };
@@ -70,6 +70,8 @@ static void print_run(cli_run *run, const json_t *record)
     if (isfinite(cli_number(record, "val_bpb")))
         cli_print(run, "  val_bpb     %.6f on %s\n", cli_number(record, "val_bpb"),
                   cli_string(record, "eval_set"));
+    if (!isfinite(cli_number(record, "tokens_per_s")))
+        return;
     cli_print(run, "  speed       %.0f tokens/s", cli_number(record, "tokens_per_s"));
     if (isfinite(cli_number(record, "mfu")))
         cli_print(run, ", %.1f %% of peak", 100 * cli_number(record, "mfu"));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "commands.h"
 #include "frontier/report.h"
 #include "run_folder.h"
@@ -10,7 +11,7 @@
 
 static const cli_option options[] = {
     {"html", CLI_PATH, "FILE", NULL, "where to write the page (default RUN/report.html)", false, false},
-    {"sample", CLI_INT, "TOKENS", "0", "show a sample of that many tokens", false, false},
+    {"sample", CLI_COUNT, "TOKENS", "0", "show a sample of that many tokens", false, false},
     {"prompt", CLI_TEXT, "TEXT", "The", "what the sample continues", false, false},
 };
 
@@ -208,7 +209,7 @@ static fr_status run_report(cli_run *run, fr_error *error)
         status = write_page(run, folder, path, record, &log, sample, error);
     if (status == FR_OK) {
         cli_print(run, "%s\n", path);
-        cli_put(run, "html", json_string(path));
+        cli_put(run, "html", fr_json_text(path, strlen(path)));
     }
     json_decref(record);
     return status;

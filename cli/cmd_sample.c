@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "commands.h"
 #include "frontier/model.h"
 #include "score.h"
@@ -10,12 +11,12 @@
 
 static const cli_option options[] = {
     {"prompt", CLI_TEXT, "TEXT", "", "the text to continue", false, false},
-    {"tokens", CLI_INT, "N", "128", "at most so many tokens", false, false},
+    {"tokens", CLI_COUNT, "N", "128", "at most so many tokens", false, false},
     {"temperature", CLI_REAL, "X", "0.8", "0 = always the likeliest token", false, false},
-    {"top-k", CLI_INT, "K", "0", "choose among the K likeliest; 0 = all", false, false},
+    {"top-k", CLI_COUNT, "K", "0", "choose among the K likeliest; 0 = all", false, false},
     {"top-p", CLI_REAL, "P", "1", "choose among the likeliest that hold P of the probability", false, false},
     {"seed", CLI_INT, "N", "1", "random seed", false, false},
-    {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
+    {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
 };
 
 typedef struct sink {
@@ -31,7 +32,7 @@ static bool emit(void *context, const char *bytes, size_t count)
         fwrite(bytes, 1, count, stdout);
         fflush(stdout);
     }
-    return !cli_interrupted();
+    return !cli_interrupted() && !ferror(stdout);
 }
 
 static fr_status run_sample(cli_run *run, fr_error *error)
@@ -56,8 +57,7 @@ static fr_status run_sample(cli_run *run, fr_error *error)
     fr_status status = cli_scored_sample(&scored, cli_text(run, "prompt"), &sampling, emit, &s, error);
     if (status == FR_OK && !s.quiet)
         fputc('\n', stdout);
-    json_t *text = json_stringn_nocheck(s.text.data ? s.text.data : "", s.text.length);
-    cli_put(run, "text", text ? text : json_null());
+    cli_put(run, "text", fr_json_text(s.text.data ? s.text.data : "", s.text.length));
     fr_buffer_release(&s.text);
     cli_scored_release(&scored);
     return status == FR_OK && cli_interrupted() ? FR_STOPPED : status;

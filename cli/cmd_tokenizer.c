@@ -50,8 +50,8 @@ static fr_status read_argument(cli_run *run, int index, char **text, size_t *byt
 
 static const cli_option train_options[] = {
     {"out", CLI_PATH, "FILE", NULL, "the tokenizer.json to write", false, true},
-    {"vocab", CLI_INT, "N", "8192", "entries, specials included", false, false},
-    {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
+    {"vocab", CLI_COUNT, "N", "8192", "entries, specials included", false, false},
+    {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
 };
 
 static fr_status feed_files(cli_run *run, fr_tokenizer_trainer *trainer, fr_error *error)

@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "commands.h"
 #include "frontier/submission.h"
 #include "linked.h"
@@ -28,7 +29,7 @@ static const cli_option options[] = {
     {"charge", CLI_CHOICE, "first-batch|kit", "first-batch",
      "what start-up is free: until the first batch (60 s at most), or 5 steps (900 s at most)", false, false},
     {"seed", CLI_INT, "N", "42", "random seed of weights and data order", false, false},
-    {"threads", CLI_INT, "N", "0", "threads; 0 = all available", false, false},
+    {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
     {"device", CLI_CHOICE, "cpu", "cpu", "where to compute", false, false},
     {"program", CLI_PATH, "FOLDER", NULL, "train with this submission's program (see baseline/)", false,
      false},
@@ -120,12 +121,18 @@ static void print_forecast(cli_run *run, const fr_forecast *f)
 
 static void put_forecast(cli_run *run, const fr_forecast *f)
 {
-    cli_put(run, "forecast",
-            json_pack("{s:f,s:f,s:f,s:f,s:I,s:I,s:I,s:b,s:s,s:s}", "seconds_per_step", f->seconds_per_step,
-                      "steps", f->steps, "tokens", f->tokens, "epochs", f->epochs, "params",
-                      (json_int_t)f->params, "memory_bytes", (json_int_t)f->memory_bytes, "batch_tokens",
-                      (json_int_t)f->batch_tokens, "few_steps", f->few_steps, "advice", f->advice, "basis",
-                      "predicted"));
+    json_t *out = json_object();
+    fr_json_set_real(out, "seconds_per_step", f->seconds_per_step);
+    fr_json_set_real(out, "steps", f->steps);
+    fr_json_set_real(out, "tokens", f->tokens);
+    fr_json_set_real(out, "epochs", f->epochs);
+    fr_json_set_int(out, "params", f->params);
+    fr_json_set_int(out, "memory_bytes", f->memory_bytes);
+    fr_json_set_int(out, "batch_tokens", f->batch_tokens);
+    fr_json_set_bool(out, "few_steps", f->few_steps);
+    fr_json_set_string(out, "advice", f->advice);
+    fr_json_set_string(out, "basis", "predicted");
+    cli_put(run, "forecast", out);
 }
 
 static void print_start(cli_run *run, const fr_train_options *t, int64_t vocab)
@@ -252,15 +259,16 @@ static fr_status put_record(cli_run *run, const char *folder, fr_error *error)
 {
     json_t *record;
     FR_TRY(cli_run_record(folder, &record, error));
-    char time[40], peak[40] = "";
+    char time[40], speed[40] = "", peak[40] = "";
+    if (isfinite(cli_number(record, "tokens_per_s")))
+        snprintf(speed, sizeof speed, ", %.0f tokens/s", cli_number(record, "tokens_per_s"));
     if (isfinite(cli_number(record, "mfu")))
         snprintf(peak, sizeof peak, ", %.1f %% of peak", 100 * cli_number(record, "mfu"));
     if (!cli_linked_submission()) /* a submission's program leaves the summary to the process that started it */
-        cli_print(run, "%s: %s after %.0f steps in %s charged (%s clock), %.0f tokens/s%s\n", folder,
+        cli_print(run, "%s: %s after %.0f steps in %s charged (%s clock)%s%s\n", folder,
                   cli_string(record, "status"), cli_number(record, "steps"),
                   fr_format_duration(time, sizeof time, cli_number(record, "charged_s")),
-                  cli_string(json_object_get(record, "clock"), "source"), cli_number(record, "tokens_per_s"),
-                  peak);
+                  cli_string(json_object_get(record, "clock"), "source"), speed, peak);
     json_object_update_missing(run->result, record);
     json_decref(record);
     return FR_OK;

@@ -20,7 +20,7 @@ static const struct {
     {6, "stopped early, saved, resumable"},
 };
 
-static const char *const type_names[] = {"flag", "text",     "path", "integer",
+static const char *const type_names[] = {"flag", "text",     "path", "integer", "integer",
                                          "real", "duration", "size", "choice"};
 
 static size_t words_of(const char *name)

@@ -9,6 +9,8 @@
 
 #include "cli.h"
 
+enum { CLI_LONGEST_PATH = 900 };
+
 static const cli_option cli_common[] = {
     {"help", CLI_FLAG, NULL, NULL, "show this help", false, false},
     {"json", CLI_FLAG, NULL, NULL, "print one JSON object as the last line of stdout", false, false},
@@ -58,6 +60,18 @@ static bool choice_allowed(const char *choices, const char *text)
     return false;
 }
 
+/* Paths are joined with names inside fixed buffers; nobody means the empty one. */
+static fr_status check_path(const char *where, const char *path, fr_error *error)
+{
+    if (!*path)
+        return fr_error_set(error, FR_BAD_USAGE, where, "give a file or folder, or leave it out",
+                            "the path is empty");
+    if (strlen(path) > CLI_LONGEST_PATH)
+        return fr_error_set(error, FR_BAD_USAGE, where, "use a shorter one, or change into a folder of it",
+                            "the path has %zu bytes, more than %d", strlen(path), CLI_LONGEST_PATH);
+    return FR_OK;
+}
+
 static fr_status check_value(const cli_option *option, const char *text, fr_error *error)
 {
     char where[100];
@@ -66,12 +80,14 @@ static fr_status check_value(const cli_option *option, const char *text, fr_erro
     snprintf(where, sizeof where, "--%s", option->name);
     switch (option->type) {
     case CLI_INT: return fr_parse_int(text, INT64_MIN, INT64_MAX, &integer, where, error);
+    case CLI_COUNT: return fr_parse_int(text, 0, INT32_MAX, &integer, where, error);
+    case CLI_PATH: return check_path(where, text, error);
     case CLI_REAL: return fr_parse_real(text, -1e300, 1e300, &real, where, error);
     case CLI_DURATION: return fr_parse_duration(text, &real, where, error);
     case CLI_SIZE: return fr_parse_size(text, &integer, where, error);
     case CLI_CHOICE:
         if (!choice_allowed(option->value, text))
-            return fr_error_set(error, FR_BAD_USAGE, where, option->value, "'%s' is not one of the choices",
+            return fr_error_set(error, FR_BAD_USAGE, where, option->value, "'%.60s' is not one of the choices",
                                 text);
         return FR_OK;
     default: return FR_OK;
@@ -105,6 +121,12 @@ static fr_status take_option(cli_run *run, const char *word, int argc, char **ar
     return FR_OK;
 }
 
+/* Arguments are paths, except where a text or a name of a command may stand instead. */
+static bool names_paths(const cli_command *command)
+{
+    return command->arguments && !strstr(command->arguments, "[");
+}
+
 static fr_status check_complete(const cli_run *run, fr_error *error)
 {
     const cli_command *command = run->command;
@@ -117,6 +139,8 @@ static fr_status check_complete(const cli_run *run, fr_error *error)
     if (command->most >= 0 && run->argument_count > command->most)
         return fr_error_set(error, FR_BAD_USAGE, run->arguments[command->most], hint,
                             "one argument too many");
+    for (int i = 0; i < run->argument_count && names_paths(command); i++)
+        FR_TRY(check_path(command->arguments, run->arguments[i], error));
     for (int i = 0; i < command->option_count; i++)
         if (command->options[i].required && !cli_text(run, command->options[i].name))
             return fr_error_set(error, FR_BAD_USAGE, NULL, hint, "'frontier %s' needs --%s %s", command->name,

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "cli.h"
 
 json_t *cli_round(double value, int digits)
@@ -12,12 +13,7 @@ json_t *cli_round(double value, int digits)
 
 fr_status cli_read_json(const char *folder, const char *name, json_t **out, fr_error *error)
 {
-    char path[1200], where[1300];
-    json_error_t problem;
+    char path[1200];
     fr_path_join(path, sizeof path, folder, name);
-    if (!fr_path_exists(path))
-        return fr_error_set(error, FR_BAD_DATA, path, "is the folder's name right?", "no such file");
-    *out = json_load_file(path, JSON_REJECT_DUPLICATES, &problem);
-    snprintf(where, sizeof where, "%s:%d", path, problem.line);
-    return *out ? FR_OK : fr_error_set(error, FR_BAD_DATA, where, NULL, "not valid JSON: %s", problem.text);
+    return fr_json_read(out, path, error);
 }

@@ -25,7 +25,9 @@ fr_status fr_parse_int(const char *text, int64_t least, int64_t most, int64_t *o
     if (!starts || *end)
         return fr_error_set(error, FR_BAD_USAGE, where, NULL, "'%.100s' is not a whole number", text);
     if (errno == ERANGE || value < least || value > most) {
-        if (most == INT64_MAX)
+        if (least == INT64_MIN)
+            return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s does not fit 64 bits", text);
+        if (most == INT64_MAX && text[0] == '-')
             return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is too small: %lld is the least",
                                 text, (long long)least);
         return fr_error_set(error, FR_BAD_USAGE, where, NULL, "%.100s is out of range: %lld to %lld", text,
