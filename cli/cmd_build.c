@@ -1,15 +1,16 @@
 /* cli/cmd_build.c: `frontier build DIR`, training through the program it makes, and that program's answering side. */
-#include <errno.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/json.h"
 #include "commands.h"
 #include "frontier/submission.h"
 #include "linked.h"
 #include "program.h"
+#include "run_folder.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
@@ -103,17 +104,41 @@ static char **program_arguments(cli_run *run, const char *program, const char *s
     return out;
 }
 
-/* Waits for the program; a stop asked of us is asked of it. A terminal's Ctrl-C reaches both already. */
+/* Waits for the program; a stop asked of us, at any moment, is asked of it. A terminal's Ctrl-C reaches both
+ * already. */
 static int wait_passing_signals(pid_t child)
 {
-    int state;
+    int state = 0;
     bool told = false;
-    while (waitpid(child, &state, 0) < 0 && errno == EINTR)
+    while (waitpid(child, &state, WNOHANG) == 0) {
         if (cli_interrupted() && !told) {
             kill(child, SIGTERM);
             told = true;
         }
+        nanosleep(&(struct timespec){.tv_nsec = 50 * 1000 * 1000}, NULL);
+    }
     return state;
+}
+
+/* The program in a run folder belongs to that run's weights: it is never replaced by another one. */
+static fr_status check_run_folder(cli_run *run, const char *source, const char *run_folder, fr_error *error)
+{
+    char path[1200], sha256[65];
+    json_t *record;
+    if (!fr_path_exists(fr_path_join(path, sizeof path, run_folder, "run.json")))
+        return FR_OK;
+    if (!cli_flag(run, "resume"))
+        return fr_error_set(error, FR_BAD_USAGE, run_folder,
+                            "continue it with --resume, or choose another folder with --out",
+                            "the folder already holds a run");
+    FR_TRY(fr_submission_hash(source, sha256, error));
+    FR_TRY(cli_run_record(run_folder, &record, error));
+    bool same = strcmp(cli_string(json_object_get(record, "hashes"), "program"), sha256) == 0;
+    json_decref(record);
+    return same ? FR_OK
+                : fr_error_set(error, FR_BAD_USAGE, run_folder,
+                               "resume with what the run was started with, or start a new run",
+                               "the run was made by another program than %.200s", source);
 }
 
 fr_status cli_train_program(cli_run *run, const char *source, const char *run_folder, fr_error *error)
@@ -123,6 +148,7 @@ fr_status cli_train_program(cli_run *run, const char *source, const char *run_fo
     if (cli_linked_submission())
         return fr_error_set(error, FR_BAD_USAGE, "--program", "call 'frontier' itself",
                             "this is a submission's program already");
+    FR_TRY(check_run_folder(run, source, run_folder, error));
     FR_TRY(fr_folder_make(run_folder, error));
     FR_TRY(fr_submission_build(source, program, sha256, error));
     char **arguments = program_arguments(run, program, sha256);

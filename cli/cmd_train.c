@@ -204,6 +204,7 @@ static fr_status train_with_options(cli_run *run, bool *stop, fr_error *error)
     fr_train_options t = {.data_folder = cli_text(run, "data"),
                           .run_folder = cli_text(run, "out"),
                           .resume = cli_flag(run, "resume"),
+                          .rehearsal = cli_flag(run, "forecast"),
                           .seed = (uint64_t)cli_int(run, "seed", 42),
                           .threads = (int)cli_int(run, "threads", 0),
                           .eval_set = cli_text(run, "eval-set"),
@@ -274,10 +275,28 @@ static fr_status put_record(cli_run *run, const char *folder, fr_error *error)
     return FR_OK;
 }
 
+/* A run of hours must not end in "no such evaluation set". */
+static fr_status check_eval_set(cli_run *run, fr_error *error)
+{
+    fr_corpus *corpus;
+    fr_eval_set set;
+    if (cli_flag(run, "unscored") || cli_flag(run, "forecast"))
+        return FR_OK;
+    FR_TRY(fr_corpus_open(&corpus, cli_text(run, "data"), false, error));
+    fr_status status = fr_corpus_eval_set(corpus, cli_text(run, "eval-set"), &set, error);
+    if (status == FR_OK && set.documents == 0)
+        status = fr_error_set(error, FR_BAD_DATA, cli_text(run, "data"),
+                              "import more text, or give --valid PATH; --unscored trains without a score",
+                              "the evaluation set '%s' has no document", set.name);
+    fr_corpus_free(corpus);
+    return status;
+}
+
 static fr_status run_train(cli_run *run, fr_error *error)
 {
     const char *folder = cli_text(run, "out");
     bool only_forecast = cli_flag(run, "forecast");
+    FR_TRY(check_eval_set(run, error));
     fr_status status = cli_text(run, "program")
                            ? cli_train_program(run, cli_text(run, "program"), folder, error)
                            : train_with_options(run, &only_forecast, error);

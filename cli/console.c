@@ -1,8 +1,8 @@
 /* cli/console.c: what a person sees while waiting, and how they stop it.
  *
  * Progress goes to stderr: one line redrawn ten times a second on a terminal, a plain line every five seconds
- * elsewhere, each with an estimate of the time left. Colour only on terminals, never with NO_COLOR. The first Ctrl-C or
- * SIGTERM asks the work to finish cleanly, which it does through fr_progress_stop; the second ends the process.
+ * elsewhere, each with an estimate of the time left. Colour only on terminals, never with NO_COLOR. The first Ctrl-C, SIGTERM or
+ * hang-up asks the work to finish cleanly, which it does through fr_progress_stop; the second ends the process.
  * The state is a static struct of this file because a signal handler and a process have exactly one terminal.
  */
 #include <signal.h>
@@ -60,7 +60,10 @@ void cli_signals_install(void)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* a closed terminal; nohup keeps its word */
+        sigaction(SIGHUP, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* whoever ignores it before starting us would hide how our children end */
 }
 
 bool cli_interrupted(void)

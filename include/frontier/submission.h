@@ -31,6 +31,8 @@ typedef struct fr_submission {
  * failing compile is FR_ANSWER_NO. `library` and `include` folders NULL: found beside the running executable. `sha256`
  * gets the hash of the sources, in order of name. */
 fr_status fr_submission_build(const char *folder, const char *program, char sha256[65], fr_error *error);
+/* That hash alone, without compiling. */
+fr_status fr_submission_hash(const char *folder, char sha256[65], fr_error *error);
 
 /* A running program that answers for the run in `run_folder`. Thread rule: one thread at a time. */
 typedef struct fr_program fr_program;

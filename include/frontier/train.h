@@ -81,6 +81,7 @@ typedef struct fr_train_options {
     const char *data_folder;
     const char *run_folder;         /* created; must not hold a finished run unless resuming */
     bool resume;
+    bool rehearsal;                 /* only for a forecast: nothing is written into the run folder */
     fr_clock_options clock;         /* kind, budget, ...; log_path is set by the session */
     const char *clock_text;         /* as given: "wall" */
     uint64_t seed;

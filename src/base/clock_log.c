@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +34,17 @@ static void read_boot_id(char out[40])
     out[strspn(out, "0123456789abcdef-")] = '\0';
 }
 
+/* Two processes in one run folder would mix their runs. The lock ends with the process, however it ends. */
+static fr_status lock_log(const fr_clock_log *log, fr_error *error)
+{
+    if (flock(log->descriptor, LOCK_EX | LOCK_NB) == 0)
+        return FR_OK;
+    if (errno != EWOULDBLOCK)
+        return fr_file_error(error, log->path, "lock", errno);
+    return fr_error_set(error, FR_BAD_USAGE, log->path, "wait for it, or choose another folder",
+                        "another process is writing this run");
+}
+
 fr_status fr_clock_log_open(fr_clock_log *log, const char *path, fr_error *error)
 {
     *log = (fr_clock_log){.descriptor = -1, .length = -1};
@@ -45,10 +57,9 @@ fr_status fr_clock_log_open(fr_clock_log *log, const char *path, fr_error *error
     memcpy(log->path, path, size);
     read_boot_id(log->boot_id);
     log->descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (log->descriptor >= 0)
-        return FR_OK;
-    fr_status status = fr_file_error(error, path, "create", errno);
-    fr_clock_log_close(log);
+    fr_status status = log->descriptor >= 0 ? lock_log(log, error) : fr_file_error(error, path, "create", errno);
+    if (status != FR_OK)
+        fr_clock_log_close(log);
     return status;
 }
 

@@ -32,7 +32,7 @@ typedef struct fr_clock_event {
     const char *details; /* further JSON members, starting with a comma, or NULL */
 } fr_clock_event;
 
-/* Opens (creates) without touching what is there. `path` NULL: every call below does nothing. */
+/* Opens (creates) and locks without touching what is there. `path` NULL: every call below does nothing. */
 fr_status fr_clock_log_open(fr_clock_log *log, const char *path, fr_error *error);
 /* The next event continues the existing log: a torn last line is cut off. Without this the first event
  * empties it. */

@@ -69,8 +69,10 @@ static fr_status list_sources(fr_arena *arena, const char *folder, char ***paths
         bool header = length > 2 && strcmp(names[i] + length - 2, ".h") == 0;
         if (!header && !(length > 2 && strcmp(names[i] + length - 2, ".c") == 0))
             continue;
-        char *path = fr_arena_printf(arena, "%s/%s", folder, names[i]), *source;
-        status = fr_file_read(arena, path, &source, &bytes, error);
+        char *source = NULL; /* "./": a folder named -x is no option of the compiler */
+        char *path = fr_arena_printf(arena, "%s%s/%s", *folder == '-' ? "./" : "", folder, names[i]);
+        status = path ? fr_file_read(arena, path, &source, &bytes, error)
+                      : fr_error_memory(error, length, folder);
         if (status != FR_OK)
             break;
         fr_buffer_printf(&text, "%s\n%zu\n", names[i], bytes);
@@ -112,6 +114,33 @@ static fr_status run_compiler(char *const *arguments, const char *log, fr_error 
     return fr_error_set(error, FR_ANSWER_NO, NULL, NULL, "the submission does not compile");
 }
 
+/* The first mistake, as the compiler words it; all of them stay in the log. */
+static fr_status explain_refusal(fr_arena *arena, const char *log, fr_error *error)
+{
+    char *text = NULL, hint[300];
+    size_t bytes = 0;
+    snprintf(hint, sizeof hint, "all messages are in %.270s", log);
+    if (fr_file_read(arena, log, &text, &bytes, NULL) != FR_OK || bytes == 0)
+        return FR_ANSWER_NO;
+    const char *first = strstr(text, "error:");
+    while (first && first > text && first[-1] != '\n')
+        first--;
+    return fr_error_set(error, FR_ANSWER_NO, NULL, hint, "the submission does not compile:\n%.340s",
+                        first ? first : text);
+}
+
+static fr_status put_in_place(const char *next, const char *program, const char *log, fr_error *error)
+{
+    unlink(log);
+    if (rename(next, program) == 0)
+        return FR_OK;
+    int code = errno;
+    unlink(next);
+    return fr_error_set(error, FR_BAD_ENVIRONMENT, program, "name another file with --out",
+                        "the program cannot be put there: %s", strerror(code));
+}
+
+/* Into a file beside the program, which is replaced only by a whole one. */
 static fr_status compile(fr_arena *arena, char **sources, size_t count, const char *program, const places *p,
                          fr_error *error)
 {
@@ -122,8 +151,10 @@ static fr_status compile(fr_arena *arena, char **sources, size_t count, const ch
     char *arguments[BUILD_MAX_ARGUMENTS];
     size_t n = 0, fixed = 8 + sizeof flags / sizeof *flags + sizeof libraries / sizeof *libraries;
     const char *compiler = getenv("CC");
-    char *log = fr_arena_printf(arena, "%s.log", program), *text = NULL;
-    size_t bytes = 0;
+    char *log = fr_arena_printf(arena, "%s.log", program);
+    char *next = fr_arena_printf(arena, "%s.next", program);
+    if (!log || !next)
+        return fr_error_memory(error, strlen(program), program);
     if (count + fixed > BUILD_MAX_ARGUMENTS)
         return fr_error_set(error, FR_BAD_USAGE, program, "put the code into fewer files",
                             "%zu source files are too many", count);
@@ -138,12 +169,23 @@ static fr_status compile(fr_arena *arena, char **sources, size_t count, const ch
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
         arguments[n++] = (char *)(uintptr_t)libraries[i];
     arguments[n++] = (char *)(uintptr_t) "-o";
-    arguments[n++] = (char *)(uintptr_t)program;
+    arguments[n++] = next;
     arguments[n] = NULL;
     fr_status status = run_compiler(arguments, log, error);
-    if (status == FR_ANSWER_NO && fr_file_read(arena, log, &text, &bytes, NULL) == FR_OK && bytes)
-        fr_error_set(error, status, NULL, NULL, "the submission does not compile:\n%.340s", text);
-    unlink(log);
+    if (status == FR_OK)
+        return put_in_place(next, program, log, error);
+    unlink(next);
+    return status == FR_ANSWER_NO ? explain_refusal(arena, log, error) : status;
+}
+
+fr_status fr_submission_hash(const char *folder, char sha256[65], fr_error *error)
+{
+    fr_arena arena;
+    char **sources;
+    size_t count;
+    fr_arena_init(&arena, 1 << 16);
+    fr_status status = list_sources(&arena, folder, &sources, &count, sha256, error);
+    fr_arena_release(&arena);
     return status;
 }
 

@@ -138,7 +138,7 @@ static fr_status make_clock(fr_session *session, fr_error *error)
     char path[1024];
     FR_TRY(fr_optimizer_estimate(session->graph, &session->options.recipe, 0, &optimizer_bytes, error));
     fr_clock_options clock = session->options.clock;
-    clock.log_path = fr_session_path(session, "clock.jsonl", path);
+    clock.log_path = session->options.rehearsal ? NULL : fr_session_path(session, "clock.jsonl", path);
     clock.reserve = reserve_for(session, fr_session_checkpoint_bytes(session->graph, optimizer_bytes));
     if (session->options.recipe.clock.max_steps > 0)
         clock.max_steps = session->options.recipe.clock.max_steps;
@@ -243,7 +243,8 @@ static fr_status init_session(fr_session *session, const fr_train_options *optio
     FR_TRY(fr_batch_shape_of(&session->options.recipe, &session->shape, error));
     FR_TRY(fr_corpus_open(&session->corpus, session->options.data_folder, false, error));
     FR_TRY(build_graph(session, error));
-    FR_TRY(prepare_folder(session, error));
+    if (!session->options.rehearsal)
+        FR_TRY(prepare_folder(session, error));
     FR_TRY(make_clock(session, error));
     FR_TRY(make_plan(session, error));
     FR_TRY(choose_workers(session, error));
@@ -255,7 +256,7 @@ static fr_status init_session(fr_session *session, const fr_train_options *optio
     FR_TRY(fr_run_record_identify(session, error));
     FR_TRY(make_weights(session, error));
     FR_TRY(measure_peak(session, error));
-    return write_start_files(session, error);
+    return session->options.rehearsal ? FR_OK : write_start_files(session, error);
 }
 
 fr_status fr_session_create(fr_session **out, const fr_train_options *options, fr_error *error)

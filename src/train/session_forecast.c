@@ -154,14 +154,24 @@ static int64_t depth_that_fits(const fr_session *session, const fr_forecast *f)
     return 0;
 }
 
+/* A smaller step buys more steps only where time is measured. */
+static bool time_is_measured(const fr_session *session)
+{
+    return session->options.clock.kind == FR_CLOCK_WALL;
+}
+
 static void advise(const fr_session *session, fr_forecast *f, double fixed)
 {
     f->few_steps =
-        fr_clock_budget(session->clock) > 0 && f->steps < FEW_STEPS &&
+        session->options.clock.kind != FR_CLOCK_REPLAY && fr_clock_budget(session->clock) > 0 &&
+        f->steps < FEW_STEPS &&
         !(session->options.recipe.clock.max_steps > 0 && session->options.recipe.clock.max_steps < FEW_STEPS);
     if (!f->few_steps)
         return;
-    int64_t tokens = batch_that_fits(session, f, fixed), depth = depth_that_fits(session, f);
+    int64_t tokens = time_is_measured(session) ? batch_that_fits(session, f, fixed) : 0;
+    int64_t depth = time_is_measured(session) ? depth_that_fits(session, f) : 0;
+    const char *otherwise =
+        time_is_measured(session) ? "raise the budget or choose a much smaller model" : "raise the budget";
     char batch[100] = "", smaller[100] = "";
     if (tokens > 0)
         snprintf(batch, sizeof batch, "optim.batch_tokens=%lld gives %.0f", (long long)tokens,
@@ -170,8 +180,7 @@ static void advise(const fr_session *session, fr_forecast *f, double fixed)
         snprintf(smaller, sizeof smaller, "%smodel.depth=%lld fits", tokens > 0 ? ", " : "",
                  (long long)depth);
     snprintf(f->advice, sizeof f->advice, "only %.0f steps fit into the budget, too few to learn from: %s%s",
-             f->steps, tokens > 0 || depth > 0 ? batch : "raise the budget or choose a much smaller model",
-             smaller);
+             f->steps, tokens > 0 || depth > 0 ? batch : otherwise, smaller);
 }
 
 fr_status fr_session_forecast(fr_session *session, fr_forecast *f, fr_error *error)

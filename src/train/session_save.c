@@ -7,7 +7,7 @@
  * finishes what was begun. At every other moment the two final names hold one consistent checkpoint.
  *
  * A resume is exact: the loader continues with the next row, the clock with the charge so far. It refuses
- * another recipe, corpus or seed, since their mixture would be a run nobody could repeat.
+ * another recipe, corpus, seed, program or kind of clock, since their mixture would be a run nobody could repeat.
  */
 #include "train/session.h"
 
@@ -40,6 +40,11 @@ static void weights_checksum(const fr_session *session, char out[17])
 
 /* ---- saving ---- */
 
+static const char *program_of(const fr_session *session)
+{
+    return session->options.program_sha256 ? session->options.program_sha256 : "";
+}
+
 static bool put_state(const fr_session *session, json_t *root, const char *loader_state)
 {
     const fr_run_totals *totals = &session->totals;
@@ -54,6 +59,8 @@ static bool put_state(const fr_session *session, json_t *root, const char *loade
            fr_json_set_real(root, "loss_last", totals->loss_last) && fr_json_set_string(root, "seed", seed) &&
            fr_json_set_string(root, "recipe_sha256", session->recipe_sha256) &&
            fr_json_set_string(root, "data_sha256", fr_corpus_hash(session->corpus)) &&
+           fr_json_set_string(root, "program_sha256", program_of(session)) &&
+           fr_json_set_string(root, "clock", fr_clock_source(session->clock)) &&
            fr_json_set_string(root, "weights_checksum", checksum) &&
            fr_json_set_string(root, "loader", loader_state);
 }
@@ -154,7 +161,11 @@ static fr_status check_identity(const fr_session *session, const json_t *root, c
     FR_TRY(fr_json_get_int(root, "schema", STATE_SCHEMA, STATE_SCHEMA, &schema, path, error));
     FR_TRY(check_same(root, "recipe_sha256", session->recipe_sha256, "recipe", path, error));
     FR_TRY(check_same(root, "data_sha256", fr_corpus_hash(session->corpus), "data folder", path, error));
-    return check_same(root, "seed", seed, "seed", path, error);
+    FR_TRY(check_same(root, "seed", seed, "seed", path, error));
+    if (!fr_json_has(root, "clock")) /* an older frontier saved it */
+        return FR_OK;
+    FR_TRY(check_same(root, "program_sha256", program_of(session), "program", path, error));
+    return check_same(root, "clock", fr_clock_source(session->clock), "kind of clock", path, error);
 }
 
 /* Losses are null before the first step. */
