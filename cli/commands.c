@@ -5,6 +5,7 @@ const cli_command *const cli_commands[] = {
     &cmd_data_import,
     &cmd_data_world,
     &cmd_data_info,
+    &cmd_data_text,
     &cmd_tokenizer_train,
     &cmd_tokenizer_encode,
     &cmd_tokenizer_decode,
