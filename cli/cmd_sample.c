@@ -10,7 +10,7 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static const cli_option options[] = {
-    {"prompt", CLI_TEXT, "TEXT", "", "the text to continue", false, false},
+    {"prompt", CLI_TEXT, "TEXT", "", "the text to continue; without it, a document from its start", false, false},
     {"tokens", CLI_COUNT, "N", "128", "at most so many tokens", false, false},
     {"temperature", CLI_REAL, "X", "0.8", "0 = always the likeliest token", false, false},
     {"top-k", CLI_COUNT, "K", "0", "choose among the K likeliest; 0 = all", false, false},
@@ -71,7 +71,8 @@ const cli_command cmd_sample = {
     .summary = "continue a text with a trained model",
     .options = options,
     .option_count = COUNT(options),
-    .details = "Continues text; no chat format is trained. Stops at the end of a document or after --tokens.",
+    .details = "Prints the continuation, without the prompt; no chat format is trained. Stops at the end of a document "
+               "or after\n--tokens.",
     .examples = "  frontier sample runs/first --prompt 'Once upon a time' --tokens 60\n  frontier sample "
                 "runs/first --prompt 'The' --temperature 0",
     .run = run_sample,

@@ -265,11 +265,14 @@ static fr_status put_record(cli_run *run, const char *folder, fr_error *error)
         snprintf(speed, sizeof speed, ", %.0f tokens/s", cli_number(record, "tokens_per_s"));
     if (isfinite(cli_number(record, "mfu")))
         snprintf(peak, sizeof peak, ", %.1f %% of peak", 100 * cli_number(record, "mfu"));
-    if (!cli_linked_submission()) /* a submission's program leaves the summary to the process that started it */
+    if (!cli_linked_submission()) { /* a submission's program leaves the summary to the process that started it */
         cli_print(run, "%s: %s after %.0f steps in %s charged (%s clock)%s%s\n", folder,
                   cli_string(record, "status"), cli_number(record, "steps"),
                   fr_format_duration(time, sizeof time, cli_number(record, "charged_s")),
                   cli_string(json_object_get(record, "clock"), "source"), speed, peak);
+        if (strcmp(cli_string(record, "status"), "finished") == 0)
+            cli_print(run, "next: frontier sample %s --prompt \"The\"; frontier report %s\n", folder, folder);
+    }
     json_object_update_missing(run->result, record);
     json_decref(record);
     return FR_OK;
@@ -307,8 +310,6 @@ static fr_status run_train(cli_run *run, fr_error *error)
         fr_status put = put_record(run, folder, status == FR_OK ? error : &ignored);
         status = status == FR_OK ? put : status;
     }
-    if (status == FR_STOPPED)
-        cli_print(run, "stopped and saved; continue with the same command and --resume\n");
     return status;
 }
 
@@ -322,7 +323,10 @@ const cli_command cmd_train = {
     .details = "Charging starts when the first batch enters the model. Evaluation, sampling and saving "
                "before the stop are\n"
                "charged; the final save and the score are not. Ctrl-C and SIGTERM save the run and end with "
-               "exit code 6.",
+               "exit code 6.\n"
+               "--set clock.eval_every=100 scores a part of the validation text every 100 steps, "
+               "--set clock.checkpoint_every=100\n"
+               "saves as often. RUN/recipe.toml lists every recipe key with its meaning.",
     .examples =
         "  frontier train --data data/mine --budget 10m --out runs/first\n"
         "  frontier train --data data/mine --recipe recipes/baseline.toml --budget 30m --set model.depth=6\n"

@@ -78,7 +78,7 @@ static void help_option(FILE *out, const cli_option *option)
     snprintf(left, sizeof left, "--%s%s%s", option->name, option->value ? " " : "",
              option->value ? option->value : "");
     fprintf(out, "  %-28s %s", left, option->help);
-    if (option->fallback)
+    if (option->fallback && option->fallback[0])
         fprintf(out, " (default %s)", option->fallback);
     if (option->repeats)
         fprintf(out, " (may be repeated)");

@@ -407,8 +407,10 @@ static void show_step(const fr_session *session)
 {
     double budget = fr_clock_budget(session->clock);
     int64_t most = session->options.recipe.clock.max_steps;
-    char note[120];
-    snprintf(note, sizeof note, "step %lld  loss %.4f", (long long)session->totals.step, session->loss);
+    char note[160];
+    double speed = session->totals.charged > 0 ? (double)session->totals.tokens / session->totals.charged : 0;
+    snprintf(note, sizeof note, "step %lld  loss %.4f  %.0f tokens/s  epoch %.2f",
+             (long long)session->totals.step, session->loss, speed, fr_loader_epochs(session->loader));
     if (budget > 0)
         fr_progress_update(session->options.progress, "train", session->totals.charged, budget, note);
     else
@@ -441,6 +443,9 @@ static fr_status evaluate_if_due(fr_session *session, fr_error *error)
     if (!options->evaluate || !is_due(session, options->recipe.clock.eval_every))
         return FR_OK;
     FR_TRY(options->evaluate(options->evaluate_context, session, &session->last_val_bpb, error));
+    fr_progress_message(options->progress, "step %lld  val_bpb %.4f on the first %lld tokens",
+                        (long long)session->totals.step, session->last_val_bpb,
+                        (long long)options->recipe.clock.eval_tokens);
     return fr_step_log_write_score(&session->log, session->totals.step, fr_clock_charged(session->clock),
                                    session->last_val_bpb, error);
 }

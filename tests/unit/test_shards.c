@@ -169,6 +169,7 @@ TEST(a_chosen_recipe_always_fits_its_rules)
             CHECK_OK(fr_recipe_choose(&recipe, budget, flops, 20000000, 8192, why, sizeof why, &error));
             CHECK(recipe.model.depth >= 1 && recipe.model.depth <= 24);
             CHECK(strstr(why, "parameters") != NULL);
+            CHECK_STR(recipe.data.packing, "stream"); /* no text of a short corpus is dropped */
         }
     fr_recipe small, large;
     fr_error error = {0};
