@@ -57,7 +57,8 @@ fr_status fr_clock_log_open(fr_clock_log *log, const char *path, fr_error *error
     memcpy(log->path, path, size);
     read_boot_id(log->boot_id);
     log->descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    fr_status status = log->descriptor >= 0 ? lock_log(log, error) : fr_file_error(error, path, "create", errno);
+    fr_status status =
+        log->descriptor >= 0 ? lock_log(log, error) : fr_file_error(error, path, "create", errno);
     if (status != FR_OK)
         fr_clock_log_close(log);
     return status;

@@ -71,8 +71,8 @@ static fr_status list_sources(fr_arena *arena, const char *folder, char ***paths
             continue;
         char *source = NULL; /* "./": a folder named -x is no option of the compiler */
         char *path = fr_arena_printf(arena, "%s%s/%s", *folder == '-' ? "./" : "", folder, names[i]);
-        status = path ? fr_file_read(arena, path, &source, &bytes, error)
-                      : fr_error_memory(error, length, folder);
+        status =
+            path ? fr_file_read(arena, path, &source, &bytes, error) : fr_error_memory(error, length, folder);
         if (status != FR_OK)
             break;
         fr_buffer_printf(&text, "%s\n%zu\n", names[i], bytes);
