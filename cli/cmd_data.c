@@ -74,6 +74,7 @@ static void put_import(cli_run *run, const fr_import_summary *summary)
     cli_put(run, "bytes", json_integer(summary->bytes));
     cli_put(run, "tokens", json_integer(summary->tokens));
     cli_put(run, "dropped", json_integer(summary->dropped));
+    cli_put(run, "vocab", json_integer(summary->vocab));
     cli_put(run, "train",
             json_pack("{s:I,s:I,s:I}", "documents", (json_int_t)summary->train_documents, "bytes",
                       (json_int_t)summary->train_bytes, "tokens", (json_int_t)summary->train_tokens));
@@ -117,19 +118,27 @@ static fr_status run_import(cli_run *run, fr_error *error)
     };
     options.valid_path_count = cli_texts(run, "valid", &valid);
     options.valid_paths = valid;
-    if (options.valid_fraction < 0 || options.valid_fraction >= 1)
+    if (cli_text(run, "valid-fraction") && !(options.valid_fraction > 0 && options.valid_fraction < 1))
         return fr_error_set(error, FR_BAD_USAGE, "--valid-fraction", "0.05 is a good choice",
                             "not between 0 and 1");
+    if (cli_text(run, "vocab") && options.vocab == 0)
+        return fr_error_set(error, FR_BAD_USAGE, "--vocab", "256 bytes and 9 specials are always there",
+                            "0 is not in 265..1048576");
     FR_TRY(fr_pool_create(&pool, (int)cli_int(run, "threads", 0), error));
     options.pool = pool;
     fr_status status = fr_import(&options, summary, error);
     fr_pool_free(pool);
+    if (status != FR_OK)
+        print_notes(run, summary); /* what was dropped often is the reason */
     FR_TRY(status);
     char seconds[40];
     cli_print(run, "%s: imported in %s\n", options.out_folder,
               fr_format_duration(seconds, sizeof seconds, summary->seconds));
     print_split(run, "training", summary->train_documents, summary->train_bytes, summary->train_tokens);
     print_split(run, "validation", summary->valid_documents, summary->valid_bytes, summary->valid_tokens);
+    if (summary->vocab < summary->vocab_asked)
+        cli_print(run, "  tokenizer   %d entries, not %d: the text has no more pairs to merge\n",
+                  summary->vocab, summary->vocab_asked);
     print_notes(run, summary);
     cli_print(run, "next: frontier train --data %s --budget 10m --out run\n", options.out_folder);
     put_import(run, summary);

@@ -100,7 +100,7 @@ typedef enum fr_split_kind {
  * file is removed. Two documents are the same when they are equal after ASCII case folding, runs of ASCII white
  * space becoming one space, and none at the ends; the same hash decides the split. In JSON the last of equal keys
  * counts, and an escaped lone surrogate becomes U+FFFD (counted as invalid UTF-8). Blank lines are separators. A
- * document (or JSON line) may have 256 MiB. Compressed files cut short give the whole documents before the cut;
+ * file with a UTF-16 mark is an error. A document (or JSON line) may have 256 MiB. Compressed files cut short give the whole documents before the cut;
  * damaged ones are an error. */
 typedef struct fr_import_options {
     const char *out_folder;
@@ -132,6 +132,7 @@ typedef struct fr_import_summary {
     int64_t documents, bytes, tokens, dropped; /* kept documents of both splits; dropped of all kinds */
     int64_t train_documents, train_bytes, train_tokens;
     int64_t valid_documents, valid_bytes, valid_tokens;
+    int32_t vocab_asked, vocab; /* a text with few pairs gives fewer entries than asked */
     int64_t counts[FR_IMPORT_KINDS];
     int note_count;
     struct { fr_import_kind kind; char where[256]; } notes[20 * FR_IMPORT_KINDS]; /* "path:line" */

@@ -246,7 +246,10 @@ static fr_status train_tokenizer(import_run *run, fr_error *error)
                                     .progress = run->options->progress};
     FR_TRY(fr_tokenizer_trainer_create(&run->trainer, &options, error));
     FR_TRY(run_pass(run, "reading for the tokenizer", feed, false, NULL, error));
-    return fr_tokenizer_trainer_finish(run->trainer, &run->tokenizer, error);
+    FR_TRY(fr_tokenizer_trainer_finish(run->trainer, &run->tokenizer, error));
+    run->summary->vocab_asked = options.vocab;
+    run->summary->vocab = fr_tokenizer_vocab(run->tokenizer);
+    return FR_OK;
 }
 
 static fr_status get_tokenizer(import_run *run, fr_error *error)
@@ -259,6 +262,7 @@ static fr_status get_tokenizer(import_run *run, fr_error *error)
     if (options->vocab != 0 && options->vocab != vocab)
         return fr_error_set(error, FR_BAD_USAGE, options->tokenizer_path, "leave the vocabulary out",
                             "this tokenizer has %d entries, %d were asked for", vocab, options->vocab);
+    run->summary->vocab_asked = run->summary->vocab = vocab;
     return FR_OK;
 }
 

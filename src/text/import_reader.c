@@ -162,17 +162,31 @@ static fr_status window_room(import_reader *reader, fr_error *error)
     return FR_OK;
 }
 
-static void skip_mark(import_reader *reader)
+/* UTF-16 read as bytes would be a text of NULs; its mark says what it is. */
+static fr_status refuse_utf16(const import_reader *reader, fr_error *error)
+{
+    const char *text = reader->window + reader->start;
+    bool marked = reader->end - reader->start >= 2 &&
+                  (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0);
+    if (!marked)
+        return FR_OK;
+    return fr_error_set(error, FR_BAD_DATA, reader->files->list[reader->file].path,
+                        "convert it: iconv -f UTF-16 -t UTF-8 FILE", "the file is UTF-16, text must be UTF-8");
+}
+
+static fr_status skip_mark(import_reader *reader, fr_error *error)
 {
     bool ended = reader->at_end || reader->source.truncated;
     if (reader->started || (reader->end - reader->start < 3 && !ended))
-        return;
+        return FR_OK;
     reader->started = true;
+    FR_TRY(refuse_utf16(reader, error));
     if (reader->end - reader->start >= 3 && memcmp(reader->window + reader->start, "\xEF\xBB\xBF", 3) == 0) {
         reader->start += 3;
         if (reader->summary)
             import_report(reader->summary, FR_IMPORT_BOM, reader->files->list[reader->file].path, 1);
     }
+    return FR_OK;
 }
 
 static fr_status fill(import_reader *reader, fr_error *error)
@@ -182,8 +196,7 @@ static fr_status fill(import_reader *reader, fr_error *error)
     FR_TRY(import_source_read(&reader->source, reader->window + reader->end, reader->capacity - reader->end, &got, error));
     reader->end += got;
     reader->at_end = got == 0 && !reader->source.truncated;
-    skip_mark(reader);
-    return FR_OK;
+    return skip_mark(reader, error);
 }
 
 static int64_t count_lines(const char *text, size_t bytes)
