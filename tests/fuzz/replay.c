@@ -1,16 +1,20 @@
 /* tests/fuzz/replay.c: runs a fuzz target without a fuzzer.
  *
  *     fuzz_X [--seconds S] [--seed N] FILE...
+ *     fuzz_X --crash crash-fuzz_X
  *
  * Every file is fed as it stands; then, for S seconds, random files are mutated (bytes changed, cut out, doubled,
  * numbers replaced by hostile ones, two files spliced) and fed. The sequence depends on the seed alone. Coverage does not
  * guide it as libFuzzer's does (`make fuzz`), but it needs nothing but a C compiler and finds shallow bugs in seconds. On
- * a crash the input lies in ./crash-<target>: it is written before every call while S > 0.
+ * a crash the input lies in ./crash-<target>, eight bytes of its size first: inputs are made in a mapping of that file.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "frontier/base.h"
 
@@ -63,7 +67,7 @@ static size_t move_piece(uint8_t *data, size_t size, fr_rng *rng)
     return size - length;
 }
 
-static size_t splice(uint8_t *data, size_t size, fr_rng *rng)
+static size_t splice_with_another(uint8_t *data, size_t size, fr_rng *rng)
 {
     const input *other = &files[fr_rng_below(rng, (uint64_t)file_count)];
     size_t cut = fr_rng_below(rng, size + 1), from = other->size ? fr_rng_below(rng, other->size) : 0;
@@ -83,18 +87,58 @@ static size_t mutate(uint8_t *data, fr_rng *rng)
         if (kind < 5)
             change_bytes(data, size, rng);
         else
-            size = kind < 7 ? move_piece(data, size, rng) : splice(data, size, rng);
+            size = kind < 7 ? move_piece(data, size, rng) : splice_with_another(data, size, rng);
     }
     return size;
 }
 
-static void keep(const char *path, const uint8_t *data, size_t size)
+/* A file whose mapping holds the current input: size, then bytes. It outlives a crash. */
+static uint64_t *map_crash_file(const char *path)
 {
-    FILE *out = fopen(path, "wb");
-    if (!out)
-        return;
-    fwrite(data, 1, size, out);
-    fclose(out);
+    int file = open(path, O_RDWR | O_CREAT, 0644);
+    size_t bytes = REPLAY_MOST_BYTES + sizeof(uint64_t);
+    if (file < 0 || ftruncate(file, (off_t)bytes) != 0)
+        return NULL;
+    uint64_t *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static int replay_crash(const char *path)
+{
+    uint64_t *memory = map_crash_file(path);
+    if (!memory || *memory > REPLAY_MOST_BYTES)
+        return 2;
+    input f = {malloc(*memory ? *memory : 1),
+               *memory}; /* a tight copy, so that reading past the end is seen */
+    if (!f.data)
+        return 2;
+    memcpy(f.data, memory + 1, f.size);
+    LLVMFuzzerTestOneInput(f.data, f.size);
+    free(f.data);
+    return 0;
+}
+
+static long long mutate_for(double seconds, fr_rng *rng, const char *crash)
+{
+    long long runs = 0;
+    uint64_t *memory = map_crash_file(crash);
+    if (!memory) {
+        fprintf(stderr, "cannot write %s\n", crash);
+        exit(2);
+    }
+    for (time_t until = time(NULL) + (time_t)seconds; time(NULL) < until; runs++) {
+        size_t size = mutate((uint8_t *)(memory + 1), rng);
+        *memory = size;
+        uint8_t *tight = malloc(size ? size : 1); /* so that the address sanitizer sees a read past the end */
+        if (!tight)
+            exit(2);
+        memcpy(tight, memory + 1, size);
+        LLVMFuzzerTestOneInput(tight, size);
+        free(tight);
+    }
+    remove(crash);
+    return runs;
 }
 
 int main(int argc, char **argv)
@@ -107,27 +151,23 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
             seconds = strtod(argv[++i], NULL);
+        else if (strcmp(argv[i], "--crash") == 0 && i + 1 < argc)
+            return replay_crash(argv[i + 1]);
         else if (strcmp(argv[i], "--seed") == 0 && i + 1 < argc)
             rng.seed = strtoull(argv[++i], NULL, 10);
         else
             load(argv[i]);
     }
-    uint8_t *data = malloc(REPLAY_MOST_BYTES);
-    if (!data || file_count == 0) {
+    if (file_count == 0) {
         fprintf(stderr, "usage: %s [--seconds S] [--seed N] FILE...\n", argv[0]);
         return 2;
     }
     long long runs = 0;
     for (int i = 0; i < file_count; i++, runs++)
         LLVMFuzzerTestOneInput(files[i].data, files[i].size);
-    for (time_t until = time(NULL) + (time_t)seconds; seconds > 0 && time(NULL) < until; runs++) {
-        size_t size = mutate(data, &rng);
-        keep(crash, data, size);
-        LLVMFuzzerTestOneInput(data, size);
-    }
-    remove(crash);
+    if (seconds > 0)
+        runs += mutate_for(seconds, &rng, crash);
     printf("%s: %lld inputs\n", crash + 6, runs);
-    free(data);
     for (int i = 0; i < file_count; i++)
         free(files[i].data);
     return 0;
