@@ -38,7 +38,7 @@ static fr_status load_all(cli_run *run, json_t **records, fr_error *error)
         if (!isfinite(cli_number(records[i], "val_bpb")))
             return fr_error_set(
                 error, FR_BAD_DATA, run->arguments[i],
-                "finish it with 'frontier train --resume' or score it with 'frontier eval bpb'",
+                "finish it with 'frontier train --resume' or score it with 'frontier eval bpb RUN --record'",
                 "this run has no score (status %s)", cli_string(records[i], "status"));
     }
     return FR_OK;

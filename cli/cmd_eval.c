@@ -15,6 +15,7 @@ static const cli_option options[] = {
     {"documents", CLI_PATH, "FILE", NULL, "write nats and bytes per document, as JSON lines", false, false},
     {"max-tokens", CLI_SIZE, "N", "0", "stop after that many tokens; the set's name then says so", false,
      false},
+    {"record", CLI_FLAG, NULL, NULL, "make this the run's score in RUN/run.json, as after --unscored", false, false},
     {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
     {"numerics", CLI_CHOICE, "fp32|bf16", NULL, "override the recipe's numerics", false, false},
 };
@@ -55,6 +56,8 @@ static fr_status score(cli_run *run, cli_scored *scored, const char *folder, fr_
                   fr_format_duration(seconds, sizeof seconds, result.seconds));
         put_result(run, &result);
     }
+    if (status == FR_OK && cli_flag(run, "record"))
+        status = cli_record_score(run->arguments[0], &result, fr_corpus_floor_bpb(corpus), error);
     fr_corpus_free(corpus);
     return status;
 }
@@ -64,6 +67,9 @@ static fr_status run_bpb(cli_run *run, fr_error *error)
     const char *folder = cli_text(run, "data");
     json_t *record = NULL;
     cli_scored scored;
+    if (cli_flag(run, "record") && (cli_text(run, "numerics") || cli_bytes(run, "max-tokens", 0)))
+        return fr_error_set(error, FR_BAD_USAGE, "--record", "leave out --max-tokens and --numerics",
+                            "only the whole set in the recipe's numerics is a run's score");
     FR_TRY(cli_run_record(run->arguments[0], &record, error));
     if (!folder)
         folder = cli_string(record, "data");

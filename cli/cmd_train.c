@@ -21,7 +21,8 @@ static const cli_option options[] = {
     {"data", CLI_PATH, "FOLDER", NULL, "the data folder to train on", false, true},
     {"out", CLI_PATH, "RUN", "run", "the run folder to make", false, false},
     {"recipe", CLI_PATH, "FILE", NULL,
-     "recipe to follow (default: one is chosen for machine and budget, and printed)", false, false},
+     "recipe to follow (default: one is chosen for machine and budget, and printed; a resumed or replayed "
+     "run keeps its own)", false, false},
     {"set", CLI_TEXT, "KEY=VALUE", NULL, "override a recipe key, e.g. model.depth=6", true, false},
     {"budget", CLI_DURATION, "TIME", NULL,
      "charged time: 90s, 30m, 4h (default 10m unless clock.max_steps is set)", false, false},
@@ -59,8 +60,8 @@ static fr_status resolve_recipe(cli_run *run, fr_train_options *t, const fr_corp
 {
     const char *path = cli_text(run, "recipe"), **sets;
     char kept[1200];
-    if (!path && t->resume)
-        path = fr_path_join(kept, sizeof kept, t->run_folder, "recipe.toml");
+    if (!path && (t->resume || t->clock.replay_path))
+        path = fr_path_join(kept, sizeof kept, t->resume ? t->run_folder : t->clock.replay_path, "recipe.toml");
     if (path) {
         FR_TRY(fr_recipe_load(&t->recipe, path, error));
         t->recipe_name = fr_arena_strdup(&run->arena, path);
@@ -174,6 +175,10 @@ static fr_status run_loop(fr_session *session, fr_error *error)
         return fr_session_run(session, error);
     fr_status status = submission->train(session, error);
     fr_error final = {0};
+    if (status == FR_STOPPED) { /* a step was dropped, by the clock or on request: finishing tells which */
+        status = FR_OK;
+        *error = final;
+    }
     fr_status finished = fr_session_finish(session, &final);
     if (status == FR_OK && finished != FR_OK)
         *error = final;

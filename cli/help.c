@@ -169,6 +169,11 @@ static void man_command(FILE *out, const cli_command *command)
             command->arguments ? command->arguments : "");
     man_text(out, command->summary);
     fputs(".\n", out);
+    if (command->details) {
+        fputs(".PP\n", out);
+        man_text(out, command->details);
+        fputc('\n', out);
+    }
     for (int i = 0; i < command->option_count; i++) {
         const cli_option *option = &command->options[i];
         if (!option->help)
@@ -177,7 +182,19 @@ static void man_command(FILE *out, const cli_command *command)
         man_text(out, option->name);
         fprintf(out, "\\fR %s\n", option->value ? option->value : "");
         man_text(out, option->help);
-        fputc('\n', out);
+        if (option->fallback && option->fallback[0]) {
+            fputs(" (default ", out);
+            man_text(out, option->fallback);
+            fputc(')', out);
+        }
+        fputs(option->repeats ? " (may be repeated)\n" : "\n", out);
+    }
+    if (command->schema)
+        fputs(".TP\n\\fB\\-\\-json\\fR\nprint one JSON object as the last line of stdout\n", out);
+    if (command->examples) {
+        fputs(".PP\nExamples:\n.nf\n", out);
+        man_text(out, command->examples);
+        fputs("\n.fi\n", out);
     }
 }
 
