@@ -302,7 +302,7 @@ fr_status fr_bpb_comparable(const fr_bpb_result *a, const fr_bpb_result *b, bool
                             size_t note_size, fr_error *error)
 {
     const char *same_set = "score both runs on the same evaluation set",
-               *tell = "score both the same way, or say that this is meant";
+               *tell = "score both the same way, or say that it is meant: frontier compare --anyway";
     char one[32], other[32];
     if (note_size)
         note[0] = 0;
