@@ -26,6 +26,10 @@ static void print_size(cli_run *run, const fr_recipe *recipe, const fr_model_siz
               size->flops_per_token, size->flops_per_token_causal);
     cli_print(run, "  memory      %s of weights, gradients and optimizer state, plus activations\n",
               fr_format_bytes(a, sizeof a, 16.0 * (double)size->params));
+}
+
+static void put_size(cli_run *run, const fr_recipe *recipe, const fr_model_size *size, int64_t vocab)
+{
     cli_put(run, "params", json_integer(size->params));
     cli_put(run, "matmul_params", json_integer(size->matmul_params));
     cli_put(run, "value_params", json_integer(size->value_params));
@@ -34,6 +38,16 @@ static void print_size(cli_run *run, const fr_recipe *recipe, const fr_model_siz
     cli_put(run, "flops_per_token_causal", json_real(size->flops_per_token_causal));
     cli_put(run, "vocab", json_integer(vocab));
     cli_put(run, "batch_tokens", json_integer(recipe->optim.batch_tokens));
+}
+
+static void print_recipe(cli_run *run, const fr_recipe *recipe)
+{
+    fr_buffer text;
+    fr_buffer_init(&text, 1 << 20);
+    fr_recipe_write(recipe, &text);
+    cli_print(run, "%s", text.data ? text.data : "");
+    cli_put(run, "recipe", json_string(text.data ? text.data : ""));
+    fr_buffer_release(&text);
 }
 
 static fr_status info_recipe(cli_run *run, const char *path, int64_t vocab, fr_error *error)
@@ -46,15 +60,12 @@ static fr_status info_recipe(cli_run *run, const char *path, int64_t vocab, fr_e
     for (int i = 0; i < count; i++)
         FR_TRY(fr_recipe_set(&recipe, sets[i], error));
     FR_TRY(fr_recipe_check(&recipe, error));
+    FR_TRY(fr_model_measure(&recipe, vocab, &size, error));
+    put_size(run, &recipe, &size, vocab);
     if (cli_flag(run, "write")) {
-        fr_buffer text;
-        fr_buffer_init(&text, 1 << 20);
-        fr_recipe_write(&recipe, &text);
-        cli_print(run, "%s", text.data ? text.data : "");
-        fr_buffer_release(&text);
+        print_recipe(run, &recipe);
         return FR_OK;
     }
-    FR_TRY(fr_model_measure(&recipe, vocab, &size, error));
     cli_print(run, "%s\n", path);
     print_size(run, &recipe, &size, vocab);
     return FR_OK;

@@ -1,0 +1,43 @@
+# Every command with --json prints what its schema says, as one object on the last line of stdout. The last check is that
+# no command's schema is missing, that none is left over, and that each is held to real output here.
+tiny="--set model.depth=1 --set model.width=32 --set model.head_dim=16 --set model.context=32"
+run="--data world --recipe $TOP/recipes/baseline.toml $tiny --set optim.batch_tokens=256 --clock virtual:1 --set clock.max_steps=2 --set clock.eval_every=1"
+: >checked
+fits() {
+    name=$1; shift
+    echo "$name" >>checked
+    "$@" --json 2>err.txt | tail -n 1 | schema_check "$TOP/docs/schema/$name.json" && echo "$name fits" || cat err.txt
+}
+fits data-world frontier data world --out world --bytes 200kB --vocab 300
+fits data-info frontier data info world
+frontier data text world >text.txt
+fits data-import frontier data import --out imported --vocab 300 text.txt
+fits tokenizer-train frontier tokenizer train --out t.json --vocab 300 text.txt
+fits tokenizer-info frontier tokenizer info t.json
+fits tokenizer-encode frontier tokenizer encode --tokenizer t.json 'the bird'
+fits tokenizer-decode frontier tokenizer decode --tokenizer t.json '50 51 52'
+fits info frontier info "$TOP/recipes/baseline.toml" $tiny
+fits info frontier info "$TOP/recipes/baseline.toml" --write
+fits train frontier train $run --out one
+fits train frontier train $run --out program --program "$TOP/baseline"
+fits train frontier train $run --out unscored --unscored
+fits train frontier train $run --out wall --clock wall --budget 2s
+fits info frontier info one
+fits eval-bpb frontier eval bpb unscored --record --documents documents.jsonl
+fits eval-bpb frontier eval bpb one --max-tokens 500
+fits sample frontier sample one --tokens 4
+fits report frontier report one --sample 4
+fits compare frontier compare one program unscored
+cp -r "$TOP/baseline" mine
+fits build frontier build mine
+fits doctor frontier doctor
+fits help frontier help
+fits bench-machine frontier bench machine --threads 1
+fits bench-gemm frontier bench gemm
+fits bench-kernels frontier bench kernels $tiny --vocab 300 --rounds 1
+fits bench-step frontier bench step $tiny --set optim.batch_tokens=256 --vocab 300 --seconds 1s
+fits bench-loader frontier bench loader --data world --context 64
+fits bench-tokenizer frontier bench tokenizer text.txt --vocab 300
+frontier help --json | grep -o '"schema":"[^"]*"' | cut -d'"' -f4 | sort >wanted
+sort -u checked | diff wanted - && echo "every command with --json was checked"
+(cd "$TOP/docs/schema" && ls -- *.json) | sed 's/\.json$//' | diff wanted - && echo "every schema belongs to a command"
