@@ -136,18 +136,15 @@ static void put_forecast(cli_run *run, const fr_forecast *f)
     cli_put(run, "forecast", out);
 }
 
-static void print_start(cli_run *run, const fr_train_options *t, int64_t vocab)
+static void print_start(cli_run *run, const fr_train_options *t, const fr_graph *graph)
 {
-    fr_model_size size;
     char a[40], b[40] = "no time limit";
-    if (fr_model_measure(&t->recipe, vocab, &size, NULL) != FR_OK)
-        return;
     if (t->clock.budget > 0)
         fr_format_duration(b, sizeof b, t->clock.budget);
     cli_print(run, "model: depth %lld, width %lld, context %lld, %s parameters; budget %s on the %s clock\n",
               (long long)t->recipe.model.depth, (long long)fr_recipe_width(&t->recipe),
-              (long long)t->recipe.model.context, fr_format_count(a, sizeof a, size.params), b,
-              t->clock_text);
+              (long long)t->recipe.model.context,
+              fr_format_count(a, sizeof a, fr_graph_parameter_elements(graph)), b, t->clock_text);
 }
 
 /* ---- the run --------------------------------------------------------------------------------------------- */
@@ -190,7 +187,7 @@ static fr_status train_here(cli_run *run, fr_train_options *t, bool *stop, fr_er
     fr_session *session;
     fr_forecast forecast;
     FR_TRY(fr_session_create(&session, t, error));
-    print_start(run, t, fr_tokenizer_vocab(fr_corpus_tokenizer(fr_session_corpus(session))));
+    print_start(run, t, fr_session_graph(session));
     fr_status status = fr_session_forecast(session, &forecast, error);
     if (status == FR_OK) {
         print_forecast(run, &forecast);

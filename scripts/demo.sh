@@ -18,7 +18,7 @@ rm -rf "$out/run"
 $F train --data "$out/world" --recipe recipes/demo.toml --budget "${seconds}s" --out "$out/run"
 say "3 of 5: score again from the checkpoint alone"
 $F eval bpb "$out/run" --data "$out/world"
-say "4 of 5: a sample"
+say "4 of 5: a sample: the model continues 'The'"
 $F sample "$out/run" --prompt "The" --tokens 80 --temperature 0.7
 say "5 of 5: a page about the run"
 $F report "$out/run" --sample 120

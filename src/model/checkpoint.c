@@ -71,7 +71,7 @@ static fr_status check_file(const fr_tensor_file *file, const fr_graph *graph, c
     const char *role = fr_tensor_file_metadata(file, "role");
     if (!fr_tensor_file_metadata(file, "format_version") || !role || strcmp(role, "model") != 0)
         return fr_error_set(error, FR_BAD_DATA, path,
-                            "weights from elsewhere come in through `frontier import`",
+                            "only model.safetensors of a run folder is read",
                             "these are not the weights of a frontier model");
     for (int i = 0; i < fr_graph_parameters(graph); i++)
         FR_TRY(check_tensor(file, fr_graph_parameter(graph, i), path, error));
