@@ -42,8 +42,8 @@ all: $(BUILD)/frontier $(BUILD)/libfrontier-cli.a
 
 $(BUILD)/src/cpu/kernels/avx2/%.o:   KERNEL_FLAGS := -O3 -mavx2 -mfma -mf16c
 $(BUILD)/src/cpu/kernels/avx512/%.o: KERNEL_FLAGS := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
-# Updates are plain loops over floats: four at a time, with the same bits (a square root need not set errno).
-$(BUILD)/src/train/%.o:              KERNEL_FLAGS := $(if $(filter release,$(MODE)),-O3) -fno-math-errno
+# Updates are plain loops over floats: four at a time, with the same bits (nobody reads errno or exception flags).
+$(BUILD)/src/train/%.o:              KERNEL_FLAGS := $(if $(filter release,$(MODE)),-O3) -fno-math-errno -fno-trapping-math
 $(BUILD)/bench/%.o:                   KERNEL_FLAGS := -Icli
 $(BUILD)/cli/version.o:              KERNEL_FLAGS := -DFR_COMMIT='"$(COMMIT)"'
 

@@ -1,69 +1,125 @@
 /* choose.c: a recipe for a machine and a budget, when none was given.
  *
- * Rules of thumb, each with its reason:
- *   - a run turns about 45 % of the processor's peak into training, so F = 0.45 * peak * budget is what there is;
- *   - a model wants 8 to 12 tokens per scaling parameter (baseline.md 9.3); larger ones use the processor better, so take
- *     the deepest whose horizon F / flops_per_token reaches 8;
- *   - text repeated more than four times stops teaching: while the smaller model would do that, go on to 2 tokens
- *     per parameter;
- *   - rows shorter than the kit's cost less attention and more steps fit: 256 ids for seconds, 512 for minutes,
- *     1,024 beyond;
- *   - about a thousand updates are worth having before bigger batches are: the batch is the power of two below a
- *     thousandth of the tokens, between 4,096 and the kit's 65,536;
- *   - heads of 64 channels below width 512, so that small models have several;
- *   - rows are cut from one stream: with rows this short, best-fit would drop the rest of every longer document. On
- *     Shakespeare in pieces of 4 kB and rows of 256 ids that is three quarters of the text.
+ * Rules of thumb, each with its reason (docs/recipes.md has the measurements):
+ *   - a run turns about 45 % of the processor's peak into gradients; a Muon update costs as much as 3 * width
+ *     more tokens, because the work of its products grows with the matrix's width and not with the batch;
+ *   - of a ladder of shapes, the largest with 8 tokens per scaling parameter (baseline.md 9.3). The small ones
+ *     need only one: below 128 channels products are inefficient, and thinner models learn less per second;
+ *   - text repeated more than four times stops teaching: while a smaller model would do that, 2 tokens per
+ *     parameter are enough;
+ *   - rows shorter than the kit's cost less attention and more steps fit: 128 ids for a few seconds, 256 up to
+ *     half an hour, then 512 and 1,024;
+ *   - tokens per step grow with the square root of all tokens, so that there are as many steps as tokens in
+ *     one; every core gets a row, an update costs at most half of the gradients, 200 steps come before that;
+ *   - rows are cut from one stream: with rows this short, best-fit would drop the rest of every longer
+ *     document. On Shakespeare in pieces of 4 kB and rows of 256 ids that is three quarters of the text;
+ *   - value embeddings, smear and backout cost next to no time; scalars move at a quarter of the kit's rate,
+ *     and nothing moves at full rate at once (first gradients are noise, which AdamW turns into whole steps).
  * Everything else is the kit's baseline. The numbers are meant as a start that a researcher beats.
  */
+#include "frontier/cpu.h"
 #include "frontier/train.h"
+#include "train/memory.h"
 
 #include <math.h>
 #include <string.h>
 
-static const double UTILISATION = 0.45, TOKENS_PER_PARAMETER = 8, MOST_EPOCHS = 4, WANTED_STEPS = 1000;
-enum { LEAST_BATCH = 4096, MOST_BATCH = 65536, MOST_DEPTH = 24 };
+static const double UTILISATION = 0.45, UPDATE_TOKENS_PER_CHANNEL = 3, MOST_EPOCHS = 4, WANTED_STEPS = 200;
+/* Weights, two moments, gradients of the shards being summed, the kernels' copy, room for activations. */
+static const double BYTES_PER_PARAMETER = 48;
+enum { MOST_BATCH = 65536, MOST_SHARDS = 8 };
+
+/* Larger ones follow as depth 11, 12, ... with 64 channels per block, up to MOST_DEPTH. */
+static const struct {
+    int depth, width;
+    double tokens_per_parameter;
+} ladder[] = {{2, 128, 0}, {3, 128, 1}, {4, 128, 1}, {4, 192, 8}, {5, 256, 8},
+              {6, 384, 8}, {8, 512, 8}, {9, 576, 8}, {10, 640, 8}};
+enum { RUNGS = sizeof ladder / sizeof ladder[0], MOST_DEPTH = 24 };
 
 typedef struct candidate {
     fr_recipe recipe;
     fr_model_size size;
     double tokens; /* the budget buys */
+    double wanted; /* it should have */
 } candidate;
 
 static int64_t context_for(double budget)
 {
-    return budget < 180 ? 256 : budget < 1200 ? 512 : 1024;
+    return budget < 15 ? 128 : budget < 1800 ? 256 : budget < 7200 ? 512 : 1024;
 }
 
-static fr_status try_depth(candidate *c, int64_t depth, double budget, double flops, int64_t vocab,
-                           fr_error *error)
+static void set_shape(fr_recipe *r, int rung, double budget)
+{
+    r->model.depth = rung < RUNGS ? ladder[rung].depth : ladder[RUNGS - 1].depth + 1 + rung - RUNGS;
+    r->model.width = rung < RUNGS ? ladder[rung].width : r->model.depth * 64;
+    r->model.head_dim = r->model.width < 512 || r->model.width % 128 ? 64 : 128;
+    r->model.context = context_for(budget);
+    r->model.value_embeddings = r->model.smear = r->model.backout = true;
+    r->optim.scalar_lr = 0.05;
+    r->schedule.warm = 0.01;
+    snprintf(r->data.packing, sizeof r->data.packing, "stream");
+}
+
+/* Tokens of `budget` when each step of `batch` tokens carries an update. */
+static double tokens_with(const candidate *c, double gradients, int64_t batch)
+{
+    return gradients / (1 + UPDATE_TOKENS_PER_CHANNEL * (double)c->recipe.model.width / (double)batch);
+}
+
+static void set_batch(candidate *c, double gradients)
+{
+    fr_recipe *r = &c->recipe;
+    int64_t least = r->model.context, cores = fr_cpu_available(), batch;
+    while (least < cores * r->model.context && least < MOST_BATCH)
+        least *= 2;
+    batch = least;
+    while (batch < MOST_BATCH && ((double)batch < 2 * UPDATE_TOKENS_PER_CHANNEL * (double)r->model.width ||
+                                  4.0 * (double)batch * (double)batch <= gradients))
+        batch *= 2;
+    while (batch > least && tokens_with(c, gradients, batch) / (double)batch < WANTED_STEPS)
+        batch /= 2;
+    int64_t shards = batch / r->model.context;
+    r->optim.batch_tokens = batch;
+    r->optim.shards = shards < MOST_SHARDS || shards * r->model.context == least ? shards : MOST_SHARDS;
+    while (r->optim.shards > 2 && r->optim.shards / 2 >= cores)
+        r->optim.shards /= 2; /* rows of a shard share a micro-batch, whose products are larger for it */
+    c->tokens = tokens_with(c, gradients, batch);
+}
+
+static fr_status try_rung(candidate *c, int rung, double budget, double flops, int64_t vocab, fr_error *error)
 {
     FR_TRY(fr_recipe_defaults(&c->recipe, error));
-    c->recipe.model.depth = depth;
-    c->recipe.model.context = context_for(budget);
-    snprintf(c->recipe.data.packing, sizeof c->recipe.data.packing, "stream");
-    if (depth * c->recipe.model.aspect < 512)
-        c->recipe.model.head_dim = 64;
+    set_shape(&c->recipe, rung, budget);
     FR_TRY(fr_model_measure(&c->recipe, vocab, &c->size, error));
-    c->tokens = UTILISATION * flops * budget / c->size.flops_per_token;
+    set_batch(c, UTILISATION * flops * budget / c->size.flops_per_token);
+    c->wanted = ladder[rung < RUNGS ? rung : RUNGS - 1].tokens_per_parameter * (double)c->size.matmul_params;
     return FR_OK;
 }
 
 static bool fits(const candidate *next, const candidate *smaller, int64_t corpus_tokens)
 {
-    double wanted = TOKENS_PER_PARAMETER * (double)next->size.matmul_params,
-           most = MOST_EPOCHS * (double)corpus_tokens;
-    bool repeats = corpus_tokens > 0 && smaller->tokens > most;
-    return next->tokens >= wanted || (repeats && next->tokens >= wanted / 4);
+    bool repeats = corpus_tokens > 0 && smaller->tokens > MOST_EPOCHS * (double)corpus_tokens;
+    double available = (double)fr_memory_available();
+    if (available > 0 && BYTES_PER_PARAMETER * (double)next->size.params > available)
+        return false;
+    return next->tokens >= (repeats ? next->wanted / 4 : next->wanted);
 }
 
-static void set_batch(candidate *c)
+static void explain(const candidate *c, double flops, int64_t corpus_tokens, char *text, size_t size)
 {
-    int64_t batch = LEAST_BATCH, unit = c->recipe.model.context;
-    while (batch < MOST_BATCH && (double)(batch * 2) * WANTED_STEPS <= c->tokens)
-        batch *= 2;
-    c->recipe.optim.batch_tokens = batch;
-    while (c->recipe.optim.shards > 1 && batch % (unit * c->recipe.optim.shards))
-        c->recipe.optim.shards /= 2;
+    char params[32], tokens[32], steps[32];
+    fr_format_count(params, sizeof params, c->size.params);
+    fr_format_count(tokens, sizeof tokens, (int64_t)fmin(c->tokens, 9e18));
+    fr_format_count(steps, sizeof steps,
+                    (int64_t)fmin(c->tokens / (double)c->recipe.optim.batch_tokens, 9e18));
+    snprintf(text, size,
+             "depth %lld, width %lld, context %lld, %s parameters; at %.0f GFLOP/s peak and 45 %% use the "
+             "budget buys about %s tokens, %.1f times the corpus, in %s steps of %lld",
+             (long long)c->recipe.model.depth, (long long)fr_recipe_width(&c->recipe),
+             (long long)c->recipe.model.context, params, flops * 1e-9, tokens,
+             corpus_tokens > 0 ? c->tokens / (double)corpus_tokens : 0.0, steps,
+             (long long)c->recipe.optim.batch_tokens);
 }
 
 fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t corpus_tokens, int64_t vocab,
@@ -73,24 +129,14 @@ fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t 
         return fr_error_set(error, FR_BAD_USAGE, "recipe", "give --budget, or name a recipe",
                             "without a budget no recipe can be chosen");
     candidate best, next;
-    FR_TRY(try_depth(&best, 1, budget, flops, vocab, error));
-    for (int64_t depth = 2; depth <= MOST_DEPTH; depth++) {
-        FR_TRY(try_depth(&next, depth, budget, flops, vocab, error));
+    FR_TRY(try_rung(&best, 0, budget, flops, vocab, error));
+    for (int rung = 1; rung < RUNGS + MOST_DEPTH - ladder[RUNGS - 1].depth; rung++) {
+        FR_TRY(try_rung(&next, rung, budget, flops, vocab, error));
         if (!fits(&next, &best, corpus_tokens))
             break;
         best = next;
     }
-    set_batch(&best);
-    char params[32], tokens[32];
-    fr_format_count(params, sizeof params, best.size.params);
-    fr_format_count(tokens, sizeof tokens, (int64_t)fmin(best.tokens, 9e18));
-    snprintf(explanation, explanation_size,
-             "depth %lld, width %lld, context %lld, %s parameters; at %.0f GFLOP/s peak and 45 %% use the "
-             "budget buys about %s tokens, %.1f times the corpus, in steps of %lld",
-             (long long)best.recipe.model.depth, (long long)fr_recipe_width(&best.recipe),
-             (long long)best.recipe.model.context, params, flops * 1e-9, tokens,
-             corpus_tokens > 0 ? best.tokens / (double)corpus_tokens : 0.0,
-             (long long)best.recipe.optim.batch_tokens);
+    explain(&best, flops, corpus_tokens, explanation, explanation_size);
     *out = best.recipe;
     return fr_recipe_check(out, error);
 }

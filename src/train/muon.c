@@ -232,8 +232,8 @@ static void apply_row(muon_job *job, int64_t row)
     float *weight = job->weight + row * job->polar.columns;
     float lr = (float)job->options->lr, decay = (float)(job->options->lr * job->options->decay);
     for (int64_t i = 0; i < job->polar.columns; i++) {
-        float shrink = g[i] * weight[i] >= 0 ? decay * weight[i] : 0;
-        weight[i] -= lr * g[i] + shrink;
+        float both = decay * weight[i]; /* computed in any case: signs are random, a branch would be mispredicted */
+        weight[i] -= lr * g[i] + (g[i] * weight[i] >= 0 ? both : 0);
     }
 }
 

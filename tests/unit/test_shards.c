@@ -1,8 +1,10 @@
 /* The fixed tree of shards, the cut of a step, the step log: what determinism and resume rest on. */
+#include "frontier/cpu.h"
 #include "frontier/train.h"
 #include "test.h"
 #include "text_fixture.h"
 #include "train/batch.h"
+#include "train/memory.h"
 #include "train/shards.h"
 #include "train/step_log.h"
 
@@ -159,26 +161,73 @@ TEST(a_batch_that_cannot_be_cut_names_the_nearest)
 
 /* ---- choosing a recipe ---- */
 
+static fr_recipe chosen(double budget, double flops, int64_t corpus_tokens, int64_t vocab)
+{
+    fr_recipe recipe = {0};
+    fr_error error = {0};
+    char why[400] = "";
+    CHECK_OK(fr_recipe_choose(&recipe, budget, flops, corpus_tokens, vocab, why, sizeof why, &error));
+    CHECK(strstr(why, "parameters") != NULL && strlen(why) < sizeof why - 1 && !strchr(why, '\n'));
+    return recipe;
+}
+
+static void check_chosen(const fr_recipe *recipe, double budget, double flops, int64_t vocab)
+{
+    fr_error error = {0};
+    fr_batch_shape shape;
+    fr_model_size size;
+    CHECK_OK(fr_recipe_check(recipe, &error));
+    CHECK_OK(fr_batch_shape_of(recipe, &shape, &error));
+    CHECK_OK(fr_model_measure(recipe, vocab, &size, &error));
+    CHECK(recipe->model.depth >= 2 && recipe->model.depth <= 24 && recipe->model.width >= 128);
+    CHECK_STR(recipe->data.packing, "stream"); /* no text of a short corpus is dropped */
+    double available = (double)fr_memory_available(), batch = (double)recipe->optim.batch_tokens;
+    CHECK(recipe->model.width == 128 || available == 0 || 20.0 * (double)size.params < available);
+    double tokens = 0.45 * flops * budget / size.flops_per_token / (1 + 3.0 * recipe->model.width / batch);
+    int64_t row_each = recipe->model.context;
+    while (row_each < fr_cpu_available() * recipe->model.context)
+        row_each *= 2;
+    CHECK(tokens / batch >= 199 || recipe->optim.batch_tokens <= row_each);
+    CHECK(recipe->optim.shards >= fr_cpu_available() || recipe->optim.shards >= 8);
+}
+
 TEST(a_chosen_recipe_always_fits_its_rules)
 {
-    for (double budget = 10; budget < 1e6; budget *= 7)
-        for (double flops = 1e10; flops < 1e15; flops *= 30) {
-            fr_recipe recipe;
-            fr_error error = {0};
-            char why[400];
-            CHECK_OK(fr_recipe_choose(&recipe, budget, flops, 20000000, 8192, why, sizeof why, &error));
-            CHECK(recipe.model.depth >= 1 && recipe.model.depth <= 24);
-            CHECK(strstr(why, "parameters") != NULL);
-            CHECK_STR(recipe.data.packing, "stream"); /* no text of a short corpus is dropped */
-        }
-    fr_recipe small, large;
+    const double budgets[] = {1e-3, 5, 14, 60, 600, 1800, 7200, 14400, 1e7};
+    const double flops[] = {1e9, 1e11, 4e11, 3e12, 1e15};
+    const int64_t corpora[] = {0, 30000, 5000000, 250000000, 2500000000}; /* tokens: 100 KB to 10 GB of text */
+    const int64_t vocabs[] = {257, 2048, 8192, 50304};
+    for (size_t b = 0; b < sizeof budgets / sizeof *budgets; b++)
+        for (size_t f = 0; f < sizeof flops / sizeof *flops; f++)
+            for (size_t c = 0; c < sizeof corpora / sizeof *corpora; c++)
+                for (size_t v = 0; v < sizeof vocabs / sizeof *vocabs; v++) {
+                    fr_recipe recipe = chosen(budgets[b], flops[f], corpora[c], vocabs[v]);
+                    check_chosen(&recipe, budgets[b], flops[f], vocabs[v]);
+                }
+}
+
+TEST(more_time_chooses_no_smaller_model)
+{
+    int64_t before = 0;
+    for (double budget = 5; budget < 1e6; budget *= 1.5) {
+        fr_recipe recipe = chosen(budget, 3.8e11, 45000000, 2048);
+        int64_t size = recipe.model.depth * recipe.model.width * recipe.model.width;
+        CHECK(size >= before);
+        before = size;
+    }
+    fr_recipe minute = chosen(60, 3.8e11, 6000000, 2048), hours = chosen(14400, 3.8e11, 45000000, 8192);
+    CHECK(minute.model.depth == 4 || minute.model.depth == 3);
+    CHECK_INT(minute.model.width, 128);
+    CHECK(hours.model.width > minute.model.width);
+}
+
+TEST(a_recipe_cannot_be_chosen_for_nothing)
+{
+    fr_recipe recipe;
     fr_error error = {0};
     char why[400];
-    CHECK_OK(fr_recipe_choose(&small, 60, 1e11, 2000000, 2048, why, sizeof why, &error));
-    CHECK_OK(fr_recipe_choose(&large, 6000, 1e12, 2000000000, 8192, why, sizeof why, &error));
-    CHECK(small.model.depth < large.model.depth);
-    CHECK_INT(fr_recipe_choose(&small, 0, 1e12, 1000, 8192, why, sizeof why, &error), FR_BAD_USAGE);
-    CHECK_INT(fr_recipe_choose(&small, 60, NAN, 1000, 8192, why, sizeof why, &error), FR_BAD_USAGE);
+    CHECK_INT(fr_recipe_choose(&recipe, 0, 1e12, 1000, 8192, why, sizeof why, &error), FR_BAD_USAGE);
+    CHECK_INT(fr_recipe_choose(&recipe, 60, NAN, 1000, 8192, why, sizeof why, &error), FR_BAD_USAGE);
 }
 
 /* ---- the step log ---- */
