@@ -301,6 +301,8 @@ static fr_status run_train(cli_run *run, fr_error *error)
 {
     const char *folder = cli_text(run, "out");
     bool only_forecast = cli_flag(run, "forecast");
+    fr_train_options unused = {0};
+    FR_TRY(resolve_clock(run, &unused, error)); /* a mistyped option comes before anything is opened or compiled */
     FR_TRY(check_eval_set(run, error));
     fr_status status = cli_text(run, "program")
                            ? cli_train_program(run, cli_text(run, "program"), folder, error)
