@@ -115,18 +115,24 @@ static void update(void *context, const char *phase, double done, double total, 
     draw(phase, done, total, note, now);
 }
 
+static void clear_line(void)
+{
+    if (bar.open && isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K");
+    bar.open = false;
+}
+
+/* The phase goes on after a message, and with it the estimate of the time left. */
 static void message(void *context, const char *text)
 {
     (void)context;
-    cli_progress_end();
+    clear_line();
     fprintf(stderr, "%s\n", text);
 }
 
 void cli_progress_end(void)
 {
-    if (bar.open && isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K");
-    bar.open = false;
+    clear_line();
     bar.phase[0] = 0;
 }
 
