@@ -68,7 +68,7 @@ static void add_plots(fr_buffer *page, const json_t *record, const cli_run_log *
                                  .x_label = x_label,
                                  .series = &loss,
                                  .series_count = 1});
-    fr_series bpb[2] = {{"during training", log->charged_s, log->val_bpb, log->count, true},
+    fr_series bpb[2] = {{"during training", log->scored_s, log->val_bpb, log->scores, true},
                         {"final", &final_time, &final_bpb, 1, true}};
     fr_plot_svg(page, &(fr_plot){.title = "Validation",
                                  .y_label = "bits per byte",

@@ -45,8 +45,8 @@ static int64_t count_lines(const char *text, size_t bytes)
 
 static bool allocate_columns(fr_arena *arena, cli_run_log *log, int64_t lines)
 {
-    double **columns[] = {&log->step,         &log->loss,      &log->charged_s, &log->lr,
-                          &log->tokens_per_s, &log->grad_norm, &log->val_bpb};
+    double **columns[] = {&log->charged_s, &log->loss,     &log->lr,     &log->tokens_per_s,
+                          &log->grad_norm, &log->scored_s, &log->val_bpb};
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
         if (!(*columns[i] = fr_arena_alloc(arena, (size_t)(lines + 1) * sizeof(double))))
             return false;
@@ -55,14 +55,18 @@ static bool allocate_columns(fr_arena *arena, cli_run_log *log, int64_t lines)
 
 static void take_line(cli_run_log *log, const json_t *line)
 {
+    double charged = cli_number(line, "charged_s");
+    if (json_object_get(line, "val_bpb")) {
+        log->scored_s[log->scores] = charged;
+        log->val_bpb[log->scores++] = cli_number(line, "val_bpb");
+        return;
+    }
     int64_t i = log->count++;
-    log->step[i] = cli_number(line, "step");
+    log->charged_s[i] = charged;
     log->loss[i] = cli_number(line, "loss");
-    log->charged_s[i] = cli_number(line, "charged_s");
     log->lr[i] = cli_number(line, "lr");
     log->tokens_per_s[i] = cli_number(line, "tokens_per_s");
     log->grad_norm[i] = cli_number(line, "grad_norm");
-    log->val_bpb[i] = cli_number(line, "val_bpb");
 }
 
 fr_status cli_run_log_read(fr_arena *arena, const char *folder, cli_run_log *log, fr_error *error)

@@ -3,10 +3,13 @@
 #define FRONTIER_CLI_RUN_FOLDER_H
 #include "cli.h"
 
-/* The columns of log.jsonl that readers use; each `count` long, NaN where a line lacks the key. */
+/* The columns of log.jsonl that readers use. Lines of steps and lines of periodic scores are kept apart; NaN where a
+ * line has no number. */
 typedef struct cli_run_log {
     int64_t count;
-    double *step, *loss, *charged_s, *lr, *tokens_per_s, *grad_norm, *val_bpb;
+    double *charged_s, *loss, *lr, *tokens_per_s, *grad_norm;
+    int64_t scores;
+    double *scored_s, *val_bpb;
 } cli_run_log;
 
 /* Reads FOLDER/log.jsonl into the arena. A torn last line is ignored; another bad line is an error naming it. */
