@@ -13,6 +13,8 @@
  *     one; every core gets a row, an update costs at most half of the gradients, 200 steps come before that;
  *   - rows are cut from one stream: with rows this short, best-fit would drop the rest of every longer
  *     document. On Shakespeare in pieces of 4 kB and rows of 256 ids that is three quarters of the text;
+ *   - rows pass through a shuffle pool that holds the corpus if it can: imports keep the order of their files, and
+ *     a run shorter than an epoch would only see the first ones;
  *   - value embeddings, smear and backout cost next to no time; scalars move at a quarter of the kit's rate,
  *     and nothing moves at full rate at once (first gradients are noise, which AdamW turns into whole steps).
  * Everything else is the kit's baseline. The numbers are meant as a start that a researcher beats.
@@ -27,7 +29,7 @@
 static const double UTILISATION = 0.45, UPDATE_TOKENS_PER_CHANNEL = 3, MOST_EPOCHS = 4, WANTED_STEPS = 200;
 /* Weights, two moments, gradients of the shards being summed, the kernels' copy, room for activations. */
 static const double BYTES_PER_PARAMETER = 48;
-enum { MOST_BATCH = 65536, MOST_SHARDS = 8 };
+enum { MOST_BATCH = 65536, MOST_SHARDS = 8, MOST_POOL = 1 << 18 };
 
 /* Larger ones follow as depth 11, 12, ... with 64 channels per block, up to MOST_DEPTH. */
 static const struct {
@@ -47,6 +49,12 @@ typedef struct candidate {
 static int64_t context_for(double budget)
 {
     return budget < 15 ? 128 : budget < 1800 ? 256 : budget < 7200 ? 512 : 1024;
+}
+
+static int64_t pool_for(int64_t corpus_tokens, int64_t context)
+{
+    int64_t rows = corpus_tokens / context;
+    return rows < MOST_POOL ? rows : MOST_POOL;
 }
 
 static void set_shape(fr_recipe *r, int rung, double budget)
@@ -136,6 +144,7 @@ fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t 
             break;
         best = next;
     }
+    best.recipe.data.pool_rows = pool_for(corpus_tokens > 0 ? corpus_tokens : 0, best.recipe.model.context);
     explain(&best, flops, corpus_tokens, explanation, explanation_size);
     *out = best.recipe;
     return fr_recipe_check(out, error);

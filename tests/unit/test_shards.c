@@ -219,6 +219,7 @@ TEST(more_time_chooses_no_smaller_model)
     CHECK(minute.model.depth == 4 || minute.model.depth == 3);
     CHECK_INT(minute.model.width, 128);
     CHECK(hours.model.width > minute.model.width);
+    CHECK_INT(minute.data.pool_rows, 6000000 / minute.model.context); /* the whole corpus is in the pool */
 }
 
 TEST(a_recipe_cannot_be_chosen_for_nothing)
