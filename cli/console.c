@@ -54,6 +54,17 @@ static void on_signal(int number)
         return;
 }
 
+/* A mapped file lost the page that was wanted. */
+static void on_lost_page(int number)
+{
+    static const char text[] =
+        "\nfrontier: error: a file in use became shorter or unreadable\n"
+        "  hint: see that nothing changes the data and run folders, and check the disk\n";
+    (void)number;
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(FR_BAD_DATA);
+}
+
 void cli_signals_install(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
@@ -62,6 +73,7 @@ void cli_signals_install(void)
     sigaction(SIGTERM, &action, NULL);
     if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* a closed terminal; nohup keeps its word */
         sigaction(SIGHUP, &action, NULL);
+    signal(SIGBUS, on_lost_page);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGCHLD, SIG_DFL); /* whoever ignores it before starting us would hide how our children end */
 }

@@ -25,13 +25,16 @@ fr_status cli_run_record(const char *folder, json_t **record, fr_error *error)
                             "no such run folder");
     FR_TRY(cli_read_json(folder, "run.json", record, error));
     json_int_t schema = json_integer_value(json_object_get(*record, "schema"));
-    if (schema < 1 || schema > RUN_SCHEMA_NEWEST) {
-        json_decref(*record);
-        return fr_error_set(error, FR_BAD_DATA, folder, "update frontier: a newer version wrote this run",
-                            "run.json has schema %lld, this frontier reads 1 to %d", (long long)schema,
-                            RUN_SCHEMA_NEWEST);
-    }
-    return FR_OK;
+    if (schema >= 1 && schema <= RUN_SCHEMA_NEWEST)
+        return FR_OK;
+    json_decref(*record);
+    *record = NULL;
+    if (schema < 1)
+        return fr_error_set(error, FR_BAD_DATA, folder, "give the folder that --out named",
+                            "its run.json is not the record of a run");
+    return fr_error_set(error, FR_BAD_DATA, folder, "update frontier: a newer version wrote this run",
+                        "run.json has schema %lld, this frontier reads 1 to %d", (long long)schema,
+                        RUN_SCHEMA_NEWEST);
 }
 
 static int64_t count_lines(const char *text, size_t bytes)

@@ -134,8 +134,11 @@ fr_status fr_mapping_init(fr_mapping *mapping, const char *path, fr_error *error
 {
     *mapping = (fr_mapping){(const uint8_t *)"", 0};
     int descriptor = -1;
-    FR_TRY(fr_file_open_read(path, &descriptor, error));
     struct stat info;
+    bool known = stat(path, &info) == 0;
+    if (known && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) /* opening a pipe would wait */
+        return fr_error_set(error, FR_BAD_DATA, path, NULL, "cannot map: not a regular file");
+    FR_TRY(fr_file_open_read(path, &descriptor, error));
     fr_status status = FR_OK;
     if (fstat(descriptor, &info) != 0) {
         status = fr_file_error(error, path, "map", errno);

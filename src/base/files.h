@@ -10,6 +10,8 @@ fr_status fr_file_open_read(const char *path, int *descriptor, fr_error *error);
 fr_status fr_file_error(fr_error *error, const char *path, const char *verb, int code);
 /* Flushes the folder that holds `path`, so that a created or renamed entry survives a power cut. */
 fr_status fr_file_sync_folder(const char *path, fr_error *error);
+/* Removes the temporary files that killed writers left in a folder; nobody may be writing into it. */
+fr_status fr_file_remove_strays(const char *folder, fr_error *error);
 /* Fault injection: how many of `count` bytes may still be written; less than `count` means a full disk. */
 size_t fr_file_allowance(size_t count);
 

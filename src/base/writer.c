@@ -66,6 +66,31 @@ static int open_temporary(fr_file_writer *writer)
     return -1;
 }
 
+/* Is it NAME.tmp-PROCESS-ATTEMPT? */
+static bool is_stray(const char *name)
+{
+    const char *mark = strstr(name, ".tmp-");
+    if (!mark || mark == name)
+        return false;
+    size_t process = strspn(mark + 5, "0123456789");
+    const char *dash = mark + 5 + process;
+    return process > 0 && *dash == '-' && dash[1] && dash[1 + strspn(dash + 1, "0123456789")] == '\0';
+}
+
+fr_status fr_file_remove_strays(const char *folder, fr_error *error)
+{
+    fr_arena arena;
+    char **names, path[4096];
+    size_t count;
+    fr_arena_init(&arena, 1 << 14);
+    fr_status status = fr_folder_list(&arena, folder, &names, &count, error);
+    for (size_t i = 0; status == FR_OK && i < count; i++)
+        if (is_stray(names[i]) && unlink(fr_path_join(path, sizeof path, folder, names[i])) != 0)
+            status = fr_file_error(error, path, "remove", errno);
+    fr_arena_release(&arena);
+    return status;
+}
+
 fr_status fr_file_writer_begin(fr_file_writer *writer, const char *path, fr_error *error)
 {
     memset(writer, 0, sizeof *writer);

@@ -10,6 +10,7 @@
  */
 #include "train/session.h"
 
+#include "base/files.h"
 #include "train/memory.h"
 #include "train/optimizer.h"
 #include "train/timing.h"
@@ -193,6 +194,8 @@ static fr_status open_loader(fr_session *session, fr_error *error)
 static fr_status make_weights(fr_session *session, fr_error *error)
 {
     bool found = false;
+    if (session->options.resume && !session->options.rehearsal)
+        FR_TRY(fr_file_remove_strays(session->options.run_folder, error));
     if (session->options.resume)
         FR_TRY(fr_session_restore(session, &found, error));
     if (!found)

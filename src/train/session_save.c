@@ -212,7 +212,7 @@ static fr_status load_weights(fr_session *session, const char *want, fr_error *e
         return fr_error_set(error, FR_BAD_DATA, session->options.run_folder,
                             "restore both files from one checkpoint",
                             "no weights here belong to optimizer.safetensors");
-    return rename_next(session, model_next, model_name, error);
+    return session->options.rehearsal ? FR_OK : rename_next(session, model_next, model_name, error);
 }
 
 static fr_status restore_from(fr_session *session, const json_t *root, const char *path, fr_error *error)
@@ -235,8 +235,13 @@ fr_status fr_session_restore(fr_session *session, bool *found, fr_error *error)
     char path[1024], *text = NULL;
     json_t *root = NULL;
     *found = fr_path_exists(fr_session_path(session, state_name, path));
+    if (!*found && fr_path_exists(fr_session_path(session, model_name, path)))
+        return fr_error_set(error, FR_BAD_DATA, session->options.run_folder,
+                            "restore optimizer.safetensors, or start a new run in another folder",
+                            "there are weights, but no optimizer.safetensors to continue them with");
     if (!*found)
         return FR_OK;
+    fr_session_path(session, state_name, path);
     fr_arena arena;
     fr_arena_init(&arena, 1 << 14);
     fr_status status = fr_optimizer_load(session->optimizer, path, &arena, &text, error);

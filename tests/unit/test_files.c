@@ -1,5 +1,6 @@
 /* Files: what is read back, what goes wrong and how it is said, and that a failed write leaves the old file
  * whole. */
+#include "base/files.h"
 #include "frontier/base.h"
 #include "scratch.h"
 #include "test.h"
@@ -131,6 +132,32 @@ TEST(stray_temporary_files_are_no_obstacle)
     CHECK_OK(fr_file_write(scratch("stray/x"), "new", 3, &error));
     CHECK(holds(scratch("stray/x"), "new", 3));
     CHECK(holds(stray, "stray", 5));
+}
+
+TEST(strays_of_killed_writers_are_removed_and_nothing_else)
+{
+    static const char *const names[] = {"a.tmp-12-0", "b.next.tmp-9-123", "c", "c.tmp", "d.tmp-x-0", "e.tmp-1-", ".tmp-1-2"};
+    fr_arena arena;
+    char path[1024], **left;
+    size_t count;
+    fr_arena_init(&arena, 1024);
+    const char *folder = scratch("strays");
+    CHECK_OK(fr_folder_make(folder, &error));
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        CHECK_OK(fr_file_write(fr_path_join(path, sizeof path, folder, names[i]), "x", 1, &error));
+    CHECK_OK(fr_file_remove_strays(folder, &error));
+    CHECK_OK(fr_folder_list(&arena, folder, &left, &count, &error));
+    CHECK_INT(count, 5);
+    CHECK_STR(left[0], ".tmp-1-2");
+    CHECK_STR(left[4], "e.tmp-1-");
+    fr_arena_release(&arena);
+}
+
+TEST(mapping_a_pipe_does_not_wait)
+{
+    fr_mapping map;
+    CHECK(mkfifo(scratch("pipe"), 0600) == 0);
+    CHECK_INT(fr_mapping_init(&map, scratch("pipe"), &error), FR_BAD_DATA);
 }
 
 TEST(too_long_paths_are_refused)

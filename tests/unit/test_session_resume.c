@@ -129,6 +129,54 @@ TEST(a_save_cut_off_between_its_renames_is_finished)
     resume_and_compare("between", 2);
 }
 
+/* A second run over the weights of a finished one would destroy them. */
+TEST(weights_without_their_state_are_kept)
+{
+    char path[1024];
+    fr_session_free(start("stateless", 2));
+    CHECK(unlink(fr_path_join(path, sizeof path, fixture_path("stateless"), "optimizer.safetensors")) == 0);
+    fr_train_options options = session_options("stateless", STEPS, 2, every_two);
+    fr_error error = {0};
+    options.resume = true;
+    CHECK_INT(fr_train(&options, &error), FR_BAD_DATA);
+    CHECK(strstr(error.what, "optimizer.safetensors") != NULL);
+}
+
+TEST(a_run_folder_belongs_to_one_session)
+{
+    fr_session *first = start("shared", 2), *second = NULL;
+    fr_train_options options = session_options("shared", STEPS, 2, every_two);
+    fr_error error = {0};
+    options.resume = true;
+    CHECK_INT(fr_session_create(&second, &options, &error), FR_BAD_USAGE);
+    CHECK(strstr(error.what, "another process") != NULL);
+    fr_session_free(first);
+    resume_and_compare("shared", 1);
+}
+
+/* What killed saves left behind goes with the next resume; a rehearsal leaves everything as it is. */
+TEST(a_resume_cleans_up_and_a_rehearsal_touches_nothing)
+{
+    char stray[1024];
+    fr_session_free(start("strays", 2));
+    copy_file("strays", "model.safetensors", "model.safetensors.next.tmp-1-0");
+    fr_path_join(stray, sizeof stray, fixture_path("strays"), "model.safetensors.next.tmp-1-0");
+    fr_train_options options = session_options("strays", STEPS, 2, every_two);
+    fr_session *session;
+    fr_error error = {0};
+    options.resume = options.rehearsal = true;
+    CHECK_OK(fr_session_create(&session, &options, &error));
+    fr_session_free(session);
+    CHECK(fr_path_exists(stray));
+    resume_and_compare("strays", 2);
+    CHECK(!fr_path_exists(stray));
+    options = session_options("never", STEPS, 2, every_two);
+    options.rehearsal = true;
+    CHECK_OK(fr_session_create(&session, &options, &error));
+    fr_session_free(session);
+    CHECK(!fr_path_exists(fixture_path("never")));
+}
+
 TEST(mixed_checkpoints_are_refused)
 {
     fr_session *session = start("mixed", 2);
