@@ -47,6 +47,11 @@ $(BUILD)/src/train/%.o:              KERNEL_FLAGS := $(if $(filter release,$(MOD
 $(BUILD)/bench/%.o:                   KERNEL_FLAGS := -Icli
 $(BUILD)/cli/version.o:              KERNEL_FLAGS := -DFR_COMMIT='"$(COMMIT)"'
 
+# The commit is part of every receipt: a new one rebuilds the file that names it.
+$(BUILD)/cli/version.o: $(BUILD)/commit
+$(BUILD)/commit: FORCE
+	@mkdir -p $(@D); echo $(COMMIT) | cmp -s - $@ || echo $(COMMIT) >$@
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(KERNEL_FLAGS) -MMD -MP -c $< -o $@
@@ -76,7 +81,7 @@ unit: $(UNIT_TESTS)
 examples: $(EXAMPLES)
 benches: $(BENCHES)
 
-.PHONY: all unit examples benches clean help deps deps-all check check-all demo install uninstall fuzz bench-peers format-check
+.PHONY: all unit examples benches FORCE clean help deps deps-all check check-all demo install uninstall fuzz bench-peers format-check
 .PRECIOUS: $(BUILD)/%.o
 
 # ---- tests -------------------------------------------------------------------------------------------------

@@ -60,8 +60,12 @@ static fr_status resolve_recipe(cli_run *run, fr_train_options *t, const fr_corp
 {
     const char *path = cli_text(run, "recipe"), **sets;
     char kept[1200];
-    if (!path && (t->resume || t->clock.replay_path))
+    if (!path && (t->resume || t->clock.replay_path)) {
         path = fr_path_join(kept, sizeof kept, t->resume ? t->run_folder : t->clock.replay_path, "recipe.toml");
+        if (t->resume && !fr_path_exists(path))
+            return fr_error_set(error, FR_BAD_USAGE, t->run_folder, "leave --resume out to start one",
+                                "there is no run to continue");
+    }
     if (path) {
         FR_TRY(fr_recipe_load(&t->recipe, path, error));
         t->recipe_name = fr_arena_strdup(&run->arena, path);
@@ -91,6 +95,12 @@ static fr_status resolve_clock(cli_run *run, fr_train_options *t, fr_error *erro
         return fr_error_set(error, FR_BAD_USAGE, "--budget", "give a time such as 10m",
                             "the budget is not above zero");
     return FR_OK;
+}
+
+static void warn_of_threads(cli_run *run, int threads)
+{
+    if (threads > fr_cpu_available())
+        cli_warn(run, "%d threads share %d processors: they will wait for each other", threads, fr_cpu_available());
 }
 
 static void default_budget(fr_train_options *t)
@@ -221,6 +231,7 @@ static fr_status train_with_options(cli_run *run, bool *stop, fr_error *error)
     fr_corpus_free(corpus);
     FR_TRY(status);
     default_budget(&t);
+    warn_of_threads(run, t.threads);
     return train_here(run, &t, stop, error);
 }
 

@@ -87,8 +87,7 @@ static fr_status check_value(const cli_option *option, const char *text, fr_erro
     case CLI_SIZE: return fr_parse_size(text, &integer, where, error);
     case CLI_CHOICE:
         if (!choice_allowed(option->value, text))
-            return fr_error_set(error, FR_BAD_USAGE, where, option->value, "'%.60s' is not one of the choices",
-                                text);
+            return fr_error_set(error, FR_BAD_USAGE, where, NULL, "'%.60s' is not one of %s", text, option->value);
         return FR_OK;
     default: return FR_OK;
     }

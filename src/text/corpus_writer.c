@@ -117,7 +117,7 @@ fr_status fr_corpus_writer_create(fr_corpus_writer **out, const char *folder, co
         return fr_error_set(error, FR_BAD_USAGE, folder, "choose a shorter path", "folder name is too long");
     fr_path_join(path, sizeof path, folder, "corpus.json");
     if (fr_path_exists(path))
-        return fr_error_set(error, FR_BAD_USAGE, path, "choose another folder, or allow overwriting",
+        return fr_error_set(error, FR_BAD_USAGE, path, "choose another folder, or replace it with --force",
                             "the folder already holds a corpus");
     if (fr_tokenizer_bos(tokenizer) < 0)
         return fr_error_set(error, FR_BAD_DATA, folder, "use a tokenizer made by 'data import'",

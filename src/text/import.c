@@ -338,7 +338,7 @@ static fr_status check_options(const fr_import_options *options, fr_error *error
         return refuse("text-field", NULL, "not valid UTF-8", error);
     fr_path_join(path, sizeof path, options->out_folder, "corpus.json");
     if (!options->overwrite && fr_path_exists(path))
-        return refuse(path, "choose another folder, or allow overwriting", "the folder already holds a corpus", error);
+        return refuse(path, "choose another folder, or replace it with --force", "the folder already holds a corpus", error);
     return FR_OK;
 }
 

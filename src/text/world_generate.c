@@ -195,7 +195,7 @@ fr_status fr_world_generate(const fr_world_options *options, fr_world_summary *s
                             "ask for at least 10000 bytes, and a path of at most 1000");
     fr_path_join(path, sizeof path, options->out_folder, "corpus.json");
     if (!options->overwrite && fr_path_exists(path))
-        return fr_error_set(error, FR_BAD_USAGE, path, "choose another folder, or allow overwriting",
+        return fr_error_set(error, FR_BAD_USAGE, path, "choose another folder, or replace it with --force",
                             "the folder already holds a corpus");
     generator g = {.options = options};
     fr_buffer_init(&g.text, 0);
