@@ -141,6 +141,21 @@ static fr_status check_run_folder(cli_run *run, const char *source, const char *
                                "the run was made by another program than %.200s", source);
 }
 
+/* A program can end with exit code 0 anywhere. */
+static fr_status check_ended_run(const char *program, const char *run_folder, fr_error *error)
+{
+    json_t *record = NULL;
+    bool ended = false;
+    if (cli_run_record(run_folder, &record, NULL) == FR_OK) {
+        const char *status = cli_string(record, "status");
+        ended = strcmp(status, "finished") == 0 || strcmp(status, "stopped") == 0;
+        json_decref(record);
+    }
+    return ended ? FR_OK
+                 : fr_error_set(error, FR_ANSWER_NO, program, "return from train instead of calling exit",
+                                "the submission's program ended before its run did");
+}
+
 fr_status cli_train_program(cli_run *run, const char *source, const char *run_folder, fr_error *error)
 {
     char sha256[65], *program = fr_arena_printf(&run->arena, "%s/program", run_folder);
@@ -167,7 +182,7 @@ fr_status cli_train_program(cli_run *run, const char *source, const char *run_fo
     if (WIFEXITED(state) && WEXITSTATUS(state) == FR_STOPPED)
         return FR_STOPPED;
     if (WIFEXITED(state) && WEXITSTATUS(state) == FR_OK)
-        return FR_OK;
+        return cli_flag(run, "forecast") ? FR_OK : check_ended_run(program, run_folder, error);
     if (WIFEXITED(
             state)) /* it said why on stderr; its own mistakes keep their kind, ours of usage and data too */
         return fr_error_set(

@@ -125,6 +125,8 @@ static fr_status explain_refusal(fr_arena *arena, const char *log, fr_error *err
     const char *first = strstr(text, "error:");
     while (first && first > text && first[-1] != '\n')
         first--;
+    if (first && strncmp(first, "collect2", 8) == 0) /* the linker's own words stand before */
+        first = text;
     return fr_error_set(error, FR_ANSWER_NO, NULL, hint, "the submission does not compile:\n%.340s",
                         first ? first : text);
 }
@@ -144,8 +146,10 @@ static fr_status put_in_place(const char *next, const char *program, const char 
 static fr_status compile(fr_arena *arena, char **sources, size_t count, const char *program, const places *p,
                          fr_error *error)
 {
-    static const char *const flags[] = {"-std=c11", "-D_GNU_SOURCE",     "-O2",      "-g",
-                                        "-Wall",    "-ffp-contract=off", "-pthread", "-rdynamic"};
+    static const char *const flags[] = {
+        "-std=c11", "-D_GNU_SOURCE", "-O2",
+        "-g",       "-Wall",         "-ffp-contract=off",
+        "-pthread", "-rdynamic",     "-Wl,--require-defined=frontier_submission"};
     static const char *const libraries[] = {"-ldnnl", "-lpcre2-8", "-ljansson", "-lzstd",
                                             "-lz",    "-lsodium",  "-lm"};
     char *arguments[BUILD_MAX_ARGUMENTS];

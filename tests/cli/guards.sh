@@ -28,6 +28,12 @@ tiny --clock virtual:1 --budget 3s --out mine --program other --resume; echo "ex
 tiny --clock virtual:1 --budget 3s --out mine --resume; echo "exit $?"
 [ "$before" = "$(sha256sum <mine/program)" ] && echo "the program is untouched"
 tiny --clock virtual:1 --budget 3s --out mine --program "$TOP/baseline" --resume --unscored >/dev/null 2>&1; echo "exit $?"
+echo "# a submission that ends too early, and one that is none"
+printf '#include "frontier/submission.h"\n#include <unistd.h>\nstatic fr_status train(fr_session *s, fr_error *e) { (void)s; (void)e; _exit(0); }\n' >other/train.c
+printf 'const fr_submission frontier_submission = {.name = "x", .model = fr_model_build, .train = train};\n' >>other/train.c
+tiny --clock virtual:1 --budget 2s --out early --program other 2>&1 | tail -n 2; echo "exit ${PIPESTATUS[0]}"
+echo 'int nothing;' >other/train.c
+frontier build other 2>&1 | grep -o 'frontier_submission.* not defined'; echo "exit ${PIPESTATUS[0]}"
 echo "# a submission that does not compile"
 printf 'int main(void)\n{\n    return nothing;\n}\n' >other/train.c
 frontier build other 2>&1 | head -n 2 | cut -c1-60; echo "exit ${PIPESTATUS[0]}"
