@@ -15,4 +15,4 @@ ls other 2>/dev/null | wc -l
 frontier data import --out data2 in --vocab 300 --json --force | schema_check "$TOP/docs/schema/data-import.json" && echo "schema fits"
 frontier data info data2 --json | schema_check "$TOP/docs/schema/data-info.json" && echo "schema fits"
 frontier data text data | wc -c
-frontier data text data --split train | grep -o 'document [0-9]* speaks' | sort -u | wc -l
+frontier data text data --split train | grep -ao "document [0-9]* speaks" | sort -u | wc -l
