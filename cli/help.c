@@ -226,14 +226,14 @@ static void bash_completion(FILE *out)
                     fprintf(out, " --%s", cli_commands[i]->options[o].name);
             fprintf(out, "%s\" ;;\n", cli_commands[i]->schema ? " --json" : "");
         }
-    fputs("    *) words=\"", out);
+    fputs("    *) words=$(printf '%s\\n'", out); /* the next words of the commands that begin like the line */
     for (int i = 0; i < cli_command_count; i++)
         if (!cli_commands[i]->hidden)
-            fprintf(out, "%s%s", i ? " " : "", cli_commands[i]->name);
-    fputs("\" ;;\n    esac\n    [[ $cur == -* || $words != --* ]] && COMPREPLY=($(compgen -W \"$words\" -- "
-          "\"$cur\"))\n"
-          "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\ncomplete -o "
-          "filenames -F _frontier frontier\n",
+            fprintf(out, " '%s'", cli_commands[i]->name);
+    fputs(" | sed -n \"s/^$line *//p\" 2>/dev/null | cut -d' ' -f1 | sort -u) ;;\n    esac\n"
+          "    [[ $cur == -* || $words != --* ]] && COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
+          "    [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"$cur\"))\n}\n"
+          "complete -o filenames -F _frontier frontier\n",
           out);
 }
 

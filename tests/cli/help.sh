@@ -15,3 +15,6 @@ done
 schema_check "$TOP/docs/schema/help.json" <all.json && echo "schema fits"
 frontier help --man | head -n 3
 frontier help --completion bash | bash -n && echo "completion parses"
+. <(frontier help --completion bash)
+try() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _frontier; echo "$*: ${COMPREPLY[*]}"; }
+try frontier tra; try frontier train --bu; try frontier data im; try frontier bench st
