@@ -112,11 +112,14 @@ bench-peers: all
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/frontier $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/frontier \
-	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/frontier/recipes
+	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/frontier/recipes \
+	  $(DESTDIR)$(PREFIX)/share/frontier/schema $(DESTDIR)$(PREFIX)/share/frontier/baseline
 	install -m 755 $(BUILD)/frontier $(DESTDIR)$(PREFIX)/bin/frontier
 	install -m 644 $(BUILD)/libfrontier.a $(BUILD)/libfrontier-cli.a $(DESTDIR)$(PREFIX)/lib/frontier/
 	install -m 644 include/frontier/*.h $(DESTDIR)$(PREFIX)/include/frontier/
 	install -m 644 recipes/*.toml $(DESTDIR)$(PREFIX)/share/frontier/recipes/
+	install -m 644 docs/schema/*.json $(DESTDIR)$(PREFIX)/share/frontier/schema/
+	install -m 644 baseline/* $(DESTDIR)$(PREFIX)/share/frontier/baseline/
 	$(BUILD)/frontier help --man > $(DESTDIR)$(PREFIX)/share/man/man1/frontier.1
 	$(BUILD)/frontier help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/frontier
 	printf 'prefix=%s\nlibdir=$${prefix}/lib/frontier\nincludedir=$${prefix}/include\n\nName: frontier\nDescription: train language models against the clock\nVersion: %s\nCflags: -I$${includedir}\nLibs: -L$${libdir} -lfrontier $(LIBS)\n' \
