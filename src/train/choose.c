@@ -1,22 +1,25 @@
 /* choose.c: a recipe for a machine and a budget, when none was given.
  *
  * Rules of thumb, each with its reason (docs/recipes.md has the measurements):
- *   - a run turns about 45 % of the processor's peak into gradients; a Muon update costs as much as 3 * width
- *     more tokens, because the work of its products grows with the matrix's width and not with the batch;
- *   - of a ladder of shapes, the largest with 8 tokens per scaling parameter (baseline.md 9.3). The small ones
- *     need only one: below 128 channels products are inefficient, and thinner models learn less per second;
+ *   - a run turns about 45 % of the processor's peak into gradients; a Muon update costs as much as 3 *
+ *     width more tokens, because the work of its products grows with the width, not with the batch;
+ *   - of a ladder of shapes, the largest with 8 tokens per scaling parameter (baseline.md 9.3). The small
+ *     ones need only one, because what is cheaper than 128 channels was never seen to pay;
  *   - text repeated more than four times stops teaching: while a smaller model would do that, 2 tokens per
  *     parameter are enough;
- *   - rows shorter than the kit's cost less attention and more steps fit: 128 ids for a few seconds, 256 up to
- *     half an hour, then 512 and 1,024;
- *   - tokens per step grow with the square root of all tokens, so that there are as many steps as tokens in
- *     one; every core gets a row, an update costs at most half of the gradients, 200 steps come before that;
+ *   - rows shorter than the kit's cost less attention and more steps fit: 128 ids for a few seconds, 256
+ *     up to half an hour, then 512 and 1,024;
+ *   - tokens per step grow with the square root of all tokens, so that there are as many steps as tokens
+ *     in one; every core gets a row, an update costs at most half of the gradients, 200 steps come before
+ *     that;
  *   - rows are cut from one stream: with rows this short, best-fit would drop the rest of every longer
  *     document. On Shakespeare in pieces of 4 kB and rows of 256 ids that is three quarters of the text;
- *   - rows pass through a shuffle pool that holds the corpus if it can: imports keep the order of their files, and
- *     a run shorter than an epoch would only see the first ones;
- *   - value embeddings, smear and backout cost next to no time; scalars move at a quarter of the kit's rate,
- *     and nothing moves at full rate at once (first gradients are noise, which AdamW turns into whole steps).
+ *   - rows pass through a shuffle pool that holds the corpus if it can: imports keep the order of their
+ *     files, and a run shorter than an epoch would only see the first ones;
+ *   - value embeddings, smear and backout cost next to no time; scalars move at a quarter of the kit's
+ *     rate, and nothing moves at full rate at once (first gradients are noise, which AdamW turns into
+ *     whole steps);
+ *   - models under 384 channels take matrix_lr, clip and QK gain from recipes/demo.toml and cpu-10m.toml.
  * Everything else is the kit's baseline. The numbers are meant as a start that a researcher beats.
  */
 #include "frontier/cpu.h"
@@ -29,7 +32,7 @@
 static const double UTILISATION = 0.45, UPDATE_TOKENS_PER_CHANNEL = 3, MOST_EPOCHS = 4, WANTED_STEPS = 200;
 /* Weights, two moments, gradients of the shards being summed, the kernels' copy, room for activations. */
 static const double BYTES_PER_PARAMETER = 48;
-enum { MOST_BATCH = 65536, MOST_SHARDS = 8, MOST_POOL = 1 << 18 };
+enum { MOST_BATCH = 65536, MOST_SHARDS = 8, MOST_POOL = 1 << 18, LEAST_KIT_WIDTH = 384 };
 
 /* Larger ones follow as depth 11, 12, ... with 64 channels per block, up to MOST_DEPTH. */
 static const struct {
@@ -65,6 +68,11 @@ static void set_shape(fr_recipe *r, int rung, double budget)
     r->model.context = context_for(budget);
     r->model.value_embeddings = r->model.smear = r->model.backout = true;
     r->optim.scalar_lr = 0.05;
+    if (r->model.width < LEAST_KIT_WIDTH) {
+        r->model.qk_gain = 1.2;
+        r->optim.matrix_lr = 0.03;
+        r->optim.clip = 0;
+    }
     r->schedule.warm = 0.01;
     snprintf(r->data.packing, sizeof r->data.packing, "stream");
 }

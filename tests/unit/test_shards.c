@@ -195,7 +195,7 @@ TEST(a_chosen_recipe_always_fits_its_rules)
 {
     const double budgets[] = {1e-3, 5, 14, 60, 600, 1800, 7200, 14400, 1e7};
     const double flops[] = {1e9, 1e11, 4e11, 3e12, 1e15};
-    const int64_t corpora[] = {0, 30000, 5000000, 250000000, 2500000000}; /* tokens: 100 KB to 10 GB of text */
+    const int64_t corpora[] = {0, 30000, 5000000, 250000000, 2500000000}; /* tokens of 100 KB to 10 GB */
     const int64_t vocabs[] = {257, 2048, 8192, 50304};
     for (size_t b = 0; b < sizeof budgets / sizeof *budgets; b++)
         for (size_t f = 0; f < sizeof flops / sizeof *flops; f++)
@@ -220,6 +220,25 @@ TEST(more_time_chooses_no_smaller_model)
     CHECK_INT(minute.model.width, 128);
     CHECK(hours.model.width > minute.model.width);
     CHECK_INT(minute.data.pool_rows, 6000000 / minute.model.context); /* the whole corpus is in the pool */
+}
+
+/* What `make demo` and ten minutes on two cores (383 GFLOP/s) would get without a recipe: the tuned ones. */
+TEST(a_chosen_recipe_is_the_tuned_one_where_one_was_tuned)
+{
+    const char *const paths[] = {"recipes/demo.toml", "recipes/cpu-10m.toml"};
+    const double budgets[] = {60, 600};
+    for (int i = 0; i < 2; i++) {
+        fr_recipe tuned, recipe = chosen(budgets[i], 3.83e11, i ? 60000000 : 6113948, 2048);
+        fr_error error = {0};
+        CHECK_OK(fr_recipe_load(&tuned, paths[i], &error));
+        CHECK_INT(recipe.model.depth, tuned.model.depth);
+        CHECK_INT(recipe.model.width, tuned.model.width);
+        CHECK_INT(recipe.model.context, tuned.model.context);
+        CHECK(recipe.model.value_embeddings && recipe.model.smear && recipe.model.backout);
+        CHECK_NEAR(recipe.optim.matrix_lr, tuned.optim.matrix_lr, 1e-12, 0);
+        CHECK_NEAR(recipe.optim.clip, tuned.optim.clip, 1e-12, 0);
+        CHECK(fr_cpu_available() > 2 || recipe.optim.batch_tokens == tuned.optim.batch_tokens);
+    }
 }
 
 TEST(a_recipe_cannot_be_chosen_for_nothing)
