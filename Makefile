@@ -119,7 +119,7 @@ install: all
 	install -m 644 include/frontier/*.h $(DESTDIR)$(PREFIX)/include/frontier/
 	install -m 644 recipes/*.toml $(DESTDIR)$(PREFIX)/share/frontier/recipes/
 	install -m 644 docs/schema/*.json $(DESTDIR)$(PREFIX)/share/frontier/schema/
-	install -m 644 baseline/* $(DESTDIR)$(PREFIX)/share/frontier/baseline/
+	install -m 644 baseline/train.c baseline/recipe.toml baseline/README.md $(DESTDIR)$(PREFIX)/share/frontier/baseline/
 	$(BUILD)/frontier help --man > $(DESTDIR)$(PREFIX)/share/man/man1/frontier.1
 	$(BUILD)/frontier help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/frontier
 	printf 'prefix=%s\nlibdir=$${prefix}/lib/frontier\nincludedir=$${prefix}/include\n\nName: frontier\nDescription: train language models against the clock\nVersion: %s\nCflags: -I$${includedir}\nLibs: -L$${libdir} -lfrontier $(LIBS)\n' \
