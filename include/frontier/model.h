@@ -188,6 +188,20 @@ fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32
 fr_status fr_scorer_logits(fr_scorer *scorer, int64_t T, const int32_t *inputs, int64_t first, float *logits,
                            fr_error *error);
 int64_t fr_scorer_vocab(const fr_scorer *scorer);
+
+/* A row of which only some targets count: the target of position p is ids[p + 1], for p in [first, end). */
+typedef struct fr_span {
+    const int32_t *ids; /* end + 1 are read */
+    int64_t first, end;
+    bool greedy;   /* ask whether every target is the model's first choice, instead of its nats */
+    double nats;   /* out: the sum over the span; NaN when the model's numbers are not finite */
+    bool followed; /* out, of greedy spans: all targets are first choices (lowest id on ties) */
+} fr_span;
+/* Rows of any lengths, longer than the context too. A row's plan depends on its own length alone, so results
+ * are the same bits for any company and any number of threads. */
+fr_status fr_scorer_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_error *error);
+/* The length at which a row of T tokens is run: rows of equal ones cost the same. */
+int64_t fr_span_padded(int64_t T);
 void fr_scorer_free(fr_scorer *scorer);
 
 typedef struct fr_sample_options {

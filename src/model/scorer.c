@@ -79,9 +79,8 @@ static scorer_plan *find_plan(fr_scorer *scorer, int64_t T, const char *output)
     return oldest;
 }
 
-static fr_status plan_for(fr_scorer *scorer, int64_t T, const char *output, fr_plan **out, fr_error *error)
+fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *output, fr_plan **out, fr_error *error)
 {
-    int64_t length = padded_length(scorer, T);
     scorer_plan *p = find_plan(scorer, length, output);
     if (!p->plan || p->T != length || strcmp(p->output, output) != 0) {
         fr_plan_free(p->plan);
@@ -95,6 +94,11 @@ static fr_status plan_for(fr_scorer *scorer, int64_t T, const char *output, fr_p
     FR_TRY(grow_ids(scorer, length, error));
     *out = p->plan;
     return FR_OK;
+}
+
+static fr_status plan_for(fr_scorer *scorer, int64_t T, const char *output, fr_plan **out, fr_error *error)
+{
+    return fr_scorer_plan(scorer, padded_length(scorer, T), output, out, error);
 }
 
 fr_status fr_scorer_prepare(fr_scorer *scorer, int64_t T, fr_error *error)
@@ -125,8 +129,8 @@ static void stage(const fr_scorer *scorer, int thread, int64_t T, int64_t length
     *row = ids;
 }
 
-static fr_status run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool, int64_t T,
-                         const int32_t *inputs, const int32_t *targets, fr_error *error)
+fr_status fr_scorer_run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool, int64_t T,
+                            const int32_t *inputs, const int32_t *targets, fr_error *error)
 {
     int64_t length = fr_plan_extent(plan).T;
     int32_t *row;
@@ -144,8 +148,8 @@ static fr_status run_row(const fr_scorer *scorer, const fr_plan *plan, int threa
 static fr_status score_row(job *work, int64_t row, int thread, fr_pool *pool, fr_error *error)
 {
     int64_t at = row * work->T;
-    FR_TRY(run_row(work->scorer, work->plan, thread, pool, work->T, work->inputs + at, work->targets + at,
-                   error));
+    FR_TRY(fr_scorer_run_row(work->scorer, work->plan, thread, pool, work->T, work->inputs + at,
+                             work->targets + at, error));
     const float *nats = fr_plan_output(work->plan, work->scorer->arenas[thread], "nats", NULL);
     memcpy(work->nats + at, nats, (size_t)work->T * sizeof *nats);
     return FR_OK;
@@ -160,7 +164,7 @@ static void score_job(void *context, int64_t row, int thread)
         *failed = (scorer_failure){row, error};
 }
 
-static fr_status first_failure(const fr_scorer *scorer, fr_error *error)
+fr_status fr_scorer_failure(const fr_scorer *scorer, fr_error *error)
 {
     const scorer_failure *first = NULL;
     for (int i = 0; i < scorer->threads; i++) {
@@ -193,7 +197,7 @@ fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32
     for (int i = 0; i < scorer->threads; i++)
         scorer->failures[i].row = -1;
     fr_pool_for(scorer->pool, rows, score_job, &work);
-    return first_failure(scorer, error);
+    return fr_scorer_failure(scorer, error);
 }
 
 fr_status fr_scorer_logits(fr_scorer *scorer, int64_t T, const int32_t *inputs, int64_t first, float *logits,
@@ -204,7 +208,7 @@ fr_status fr_scorer_logits(fr_scorer *scorer, int64_t T, const int32_t *inputs, 
                             (long long)first, (long long)T);
     fr_plan *plan;
     FR_TRY(plan_for(scorer, T, "logits", &plan, error));
-    FR_TRY(run_row(scorer, plan, 0, scorer->pool, T, inputs, NULL, error));
+    FR_TRY(fr_scorer_run_row(scorer, plan, 0, scorer->pool, T, inputs, NULL, error));
     const float *all = fr_plan_output(plan, scorer->arenas[0], "logits", NULL);
     memcpy(logits, all + first * scorer->vocab, (size_t)((T - first) * scorer->vocab) * sizeof *logits);
     return FR_OK;
