@@ -13,6 +13,7 @@ const cli_command *const cli_commands[] = {
     &cmd_train,
     &cmd_build,
     &cmd_eval_bpb,
+    &cmd_eval_core,
     &cmd_sample,
     &cmd_info,
     &cmd_report,

@@ -123,7 +123,8 @@ typedef struct fr_core_options {
 typedef struct fr_core_task_result {
     const fr_core_task *task; /* of the bundle */
     bool done;
-    double accuracy, centered, stderr_accuracy, stderr_centered, seconds, guess;
+    double accuracy, centered, stderr_accuracy, stderr_centered, seconds;
+    double guess; /* what answering without reading scores: chance; of language modelling the commonest answer */
     int64_t n, correct, invalid, empty, tied, longer, cut, resumed;
 } fr_core_task_result;
 typedef struct fr_core_category {

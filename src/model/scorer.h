@@ -7,7 +7,7 @@
 #define FRONTIER_MODEL_SCORER_H
 #include "frontier/model.h"
 
-enum { SCORER_PLANS = 12 };
+enum { SCORER_PLANS = 40 };
 
 /* The first row of a thread that failed, while many rows are scored. */
 typedef struct scorer_failure {
