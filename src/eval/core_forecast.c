@@ -1,8 +1,7 @@
 /* How long it will take, before it is done; and every task's file checked before hours go into the first.
  *
  * A few items of each task, evenly spread, are turned into rows: that gives how many rows of which length there will be.
- * Then rows of those lengths, the ones that hold nearly all tokens, are timed through the source itself; the rest
- * cost what the timed ones cost per token.
+ * Then rows of some of those lengths are timed through the source itself, and the others are scaled from them.
  */
 #include "eval/core_run.h"
 
@@ -10,7 +9,6 @@
 #include <stdlib.h>
 
 enum { SAMPLED_ITEMS = 24, MAX_LENGTHS = 512, TIMED_ROWS = 4 };
-static const double TIMED_SHARE = 0.97;
 
 typedef struct length_class {
     int64_t padded;
@@ -92,20 +90,32 @@ static fr_status time_class(const core_run *run, length_class *c, fr_error *erro
     return status;
 }
 
+static int octave(const length_class *c)
+{
+    int n = 0;
+    while (c->padded >> n > 1)
+        n++;
+    return 2 * n + c->greedy;
+}
+
+/* Of each octave the length that holds most tokens is timed; its neighbours cost the same per token. */
 static fr_status time_classes(core_run *run, forecast *f, fr_error *error)
 {
-    double tokens = 0, seconds = 0;
+    const length_class *timed[2 * 64] = {0};
     qsort(f->classes, (size_t)f->count, sizeof *f->classes, by_tokens);
-    for (int i = 0; i < f->count && tokens < TIMED_SHARE * f->tokens; i++) {
+    run->result->forecast_s = f->text_seconds;
+    for (int i = 0; i < f->count; i++) {
         length_class *c = &f->classes[i];
-        fr_progress_update(run->options->progress, "forecast", tokens, f->tokens, NULL);
+        int n = octave(c);
+        fr_progress_update(run->options->progress, "forecast", i, f->count, NULL);
         if (fr_progress_stop(run->options->progress))
             return fr_error_set(error, FR_STOPPED, "core", NULL, "stopped by request");
-        FR_TRY(time_class(run, c, error));
-        tokens += c->rows * (double)c->padded;
-        seconds += c->rows * c->seconds;
+        if (!timed[n]) {
+            FR_TRY(time_class(run, c, error));
+            timed[n] = c;
+        }
+        run->result->forecast_s += c->rows * timed[n]->seconds * (double)c->padded / (double)timed[n]->padded;
     }
-    run->result->forecast_s = (tokens > 0 ? seconds * f->tokens / tokens : 0) + f->text_seconds;
     return FR_OK;
 }
 
