@@ -24,4 +24,7 @@ for source in tests/unit/test_*.c; do programs+=("build/tests/unit/$(basename "$
 tests scripts/run-tests.sh -j "$jobs" "${programs[@]}"
 for example in examples/*.c; do step "example-$(basename "$example" .c)" "build/examples/$(basename "$example" .c)"; done
 tests tests/cli/run.sh
+step deps scripts/test-deps.sh
+step install scripts/test-install.sh
+step readme scripts/readme-test.sh
 awk '/passed/ { p += $1; f += $3; s += $5 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$log"

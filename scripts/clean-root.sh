@@ -46,7 +46,8 @@ make check
 END
 from=$SECONDS
 env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin $(env | grep -iE '^(https?|no)_proxy=' | tr '\n' ' ') \
-    chroot "$root" bash /steps.sh >"$root.out" 2>&1 || { tail -n 40 "$root.out"; rm -f "$root.out"; exit 1; }
+    chroot "$root" bash /steps.sh >"$root.out" 2>&1 || {
+    grep -E "^(not ok|#|frontier: error)" "$root.out"; tail -n 15 "$root.out"; rm -f "$root.out"; exit 1; }
 grep -E 'val_bpb|^(next|not ok)' "$root.out" | head -n 5
 tail -n 1 "$root.out"
 rm -f "$root.out"
