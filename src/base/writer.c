@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Mutable global for fault injection only; negative = off. */
@@ -98,6 +99,9 @@ fr_status fr_file_writer_begin(fr_file_writer *writer, const char *path, fr_erro
         return fr_file_error(error, path, "write", ENAMETOOLONG);
     if (fr_path_is_folder(path))
         return fr_file_error(error, path, "write", EISDIR);
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) /* the rename would replace a device or pipe */
+        return fr_error_set(error, FR_BAD_DATA, path, "name a file", "cannot write: not a regular file");
     memcpy(writer->path, path, strlen(path) + 1);
     int descriptor = open_temporary(writer);
     if (descriptor < 0)

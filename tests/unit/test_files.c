@@ -153,6 +153,14 @@ TEST(strays_of_killed_writers_are_removed_and_nothing_else)
     fr_arena_release(&arena);
 }
 
+TEST(a_pipe_or_device_is_never_replaced)
+{
+    struct stat info;
+    CHECK(mkfifo(scratch("device"), 0600) == 0);
+    CHECK_INT(fr_file_write(scratch("device"), "x", 1, &error), FR_BAD_DATA);
+    CHECK(stat(scratch("device"), &info) == 0 && S_ISFIFO(info.st_mode));
+}
+
 TEST(mapping_a_pipe_does_not_wait)
 {
     fr_mapping map;
