@@ -113,11 +113,10 @@ static fr_status try_rung(candidate *c, int rung, double budget, double flops, i
     return FR_OK;
 }
 
-static bool fits(const candidate *next, const candidate *smaller, int64_t corpus_tokens)
+static bool fits(const candidate *next, const candidate *smaller, int64_t corpus_tokens, double memory)
 {
     bool repeats = corpus_tokens > 0 && smaller->tokens > MOST_EPOCHS * (double)corpus_tokens;
-    double available = (double)fr_memory_available();
-    if (available > 0 && BYTES_PER_PARAMETER * (double)next->size.params > available)
+    if (memory > 0 && BYTES_PER_PARAMETER * (double)next->size.params > memory)
         return false;
     return next->tokens >= (repeats ? next->wanted / 4 : next->wanted);
 }
@@ -144,11 +143,12 @@ fr_status fr_recipe_choose(fr_recipe *out, double budget, double flops, int64_t 
     if (!(budget > 0) || !(flops > 0) || !isfinite(budget * flops))
         return fr_error_set(error, FR_BAD_USAGE, "recipe", "give --budget, or name a recipe",
                             "without a budget no recipe can be chosen");
+    double memory = (double)fr_memory_available();
     candidate best, next;
     FR_TRY(try_rung(&best, 0, budget, flops, vocab, error));
     for (int rung = 1; rung < RUNGS + MOST_DEPTH - ladder[RUNGS - 1].depth; rung++) {
         FR_TRY(try_rung(&next, rung, budget, flops, vocab, error));
-        if (!fits(&next, &best, corpus_tokens))
+        if (!fits(&next, &best, corpus_tokens, memory))
             break;
         best = next;
     }

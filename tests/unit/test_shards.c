@@ -193,10 +193,10 @@ static void check_chosen(const fr_recipe *recipe, double budget, double flops, i
 
 TEST(a_chosen_recipe_always_fits_its_rules)
 {
-    const double budgets[] = {1e-3, 5, 14, 60, 600, 1800, 7200, 14400, 1e7};
-    const double flops[] = {1e9, 1e11, 4e11, 3e12, 1e15};
+    const double budgets[] = {1e-3, 5, 60, 600, 1800, 14400, 1e7};
+    const double flops[] = {1e9, 4e11, 1e15};
     const int64_t corpora[] = {0, 30000, 5000000, 250000000, 2500000000}; /* tokens of 100 KB to 10 GB */
-    const int64_t vocabs[] = {257, 2048, 8192, 50304};
+    const int64_t vocabs[] = {257, 8192, 50304};
     for (size_t b = 0; b < sizeof budgets / sizeof *budgets; b++)
         for (size_t f = 0; f < sizeof flops / sizeof *flops; f++)
             for (size_t c = 0; c < sizeof corpora / sizeof *corpora; c++)
