@@ -7,7 +7,7 @@
  *     graph   tensors, operators, autograd, memory plans
  *     cpu     runs a plan on this machine
  *     model   a GPT from a recipe; checkpoints; decoding
- *     eval    bits per byte, CORE, probes
+ *     eval    bits per byte, probes; CORE in frontier/core.h
  *     train   optimizers and the loop against the clock
  *
  * A module includes only modules above it in this list (scripts/check-layers.sh enforces it), so a program that only
@@ -17,6 +17,7 @@
 #define FRONTIER_FRONTIER_H
 
 #include "frontier/base.h"
+#include "frontier/core.h"
 #include "frontier/cpu.h"
 #include "frontier/eval.h"
 #include "frontier/graph.h"

@@ -4,6 +4,7 @@
  * of equal length meet, the whole stays interruptible, and a chunk is what a stopped run loses at most. Each row's
  * loss depends on that row alone, so neither chunks nor slices nor threads can change a prediction.
  */
+#include "eval/core_bundle.h"
 #include "eval/core_run.h"
 
 #include <math.h>
@@ -291,20 +292,26 @@ static fr_status score_task(const core_run *run, fr_core_task_result *r, fr_erro
 
 /* ---- all -------------------------------------------------------------------------------------------- */
 
+static fr_status unknown_task(const char *label, const char *const *labels, int count, fr_error *error)
+{
+    char hint[200];
+    const char *near = fr_nearest(label, labels, (size_t)count);
+    snprintf(hint, sizeof hint, near ? "did you mean '%.100s'?" : "the labels are in core.yaml%s", near ? near : "");
+    return fr_error_set(error, FR_BAD_USAGE, "tasks", hint, "the bundle has no task '%.80s'", label);
+}
+
 static fr_status check_options(const fr_core_options *options, const fr_core_bundle *bundle, fr_error *error)
 {
-    const char *labels[1024];
+    const char *labels[CORE_MAX_TASKS];
     int count = fr_core_bundle_tasks(bundle);
-    for (int i = 0; i < count && i < 1024; i++)
+    for (int i = 0; i < count; i++)
         labels[i] = fr_core_bundle_task(bundle, i)->label;
     for (int i = 0; i < options->task_count; i++) {
         bool found = false;
         for (int k = 0; k < count; k++)
             found = found || strcmp(labels[k], options->tasks[i]) == 0;
-        const char *near = found ? NULL : fr_nearest(options->tasks[i], labels, (size_t)count);
         if (!found)
-            return fr_error_set(error, FR_BAD_USAGE, "tasks", near, "the bundle has no task '%.80s'%s", options->tasks[i],
-                                near ? "; the nearest is" : "");
+            return unknown_task(options->tasks[i], labels, count, error);
     }
     if (options->log_path && !options->model_hash)
         return fr_error_set(error, FR_BAD_USAGE, "core", NULL, "a log needs a hash that names the model");

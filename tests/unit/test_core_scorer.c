@@ -1,0 +1,129 @@
+/* Spans on a real scorer: the same bits one at a time and together, for any threads, beyond the context too; and the
+ * sums are those of the logits. Then a whole evaluation with it: threads change nothing.
+ */
+#include "frontier/core.h"
+
+#include "model_fixture.h"
+#include "test.h"
+
+enum { SPANS = 30, MOST = 400 };
+
+static fr_tokenizer *tokenizer;
+static int32_t ids[SPANS][MOST + 1];
+
+static fr_scorer *open_with(int threads)
+{
+    static char folder[512];
+    fr_scorer *scorer = NULL;
+    fr_error error = {0};
+    if (!tokenizer) {
+        fr_recipe recipe = model_fixture_recipe();
+        tokenizer = fixture_tokenizer(20);
+        snprintf(folder, sizeof folder, "%s", scratch("run"));
+        model_fixture_run(folder, &recipe, tokenizer);
+    }
+    CHECK_OK(fr_scorer_open(&scorer, folder, &(fr_scorer_options){.threads = threads}, &error));
+    return scorer;
+}
+
+static void make_spans(fr_span *spans, int64_t vocab)
+{
+    for (int i = 0; i < SPANS; i++) {
+        int64_t end = 1 + (int64_t)(fr_rng_at(5, 1, (uint64_t)i) % (i % 5 ? 60 : MOST - 1)); /* context: 96 */
+        for (int64_t t = 0; t <= MOST; t++)
+            ids[i][t] = (int32_t)(fr_rng_at(5, (uint64_t)i + 2, (uint64_t)t) % (uint64_t)vocab);
+        spans[i] = (fr_span){.ids = ids[i], .first = (int64_t)(fr_rng_at(5, 0, (uint64_t)i) % (uint64_t)end),
+                             .end = end, .greedy = i % 3 == 0};
+    }
+}
+
+TEST(company_and_threads_change_no_bit)
+{
+    fr_span first[SPANS], spans[SPANS];
+    fr_error error = {0};
+    for (int threads = 1; threads <= 4; threads *= 2) {
+        fr_scorer *scorer = open_with(threads);
+        make_spans(spans, fr_scorer_vocab(scorer));
+        CHECK_OK(fr_scorer_spans(scorer, SPANS, spans, &error));
+        if (threads == 1)
+            memcpy(first, spans, sizeof first);
+        for (int i = 0; i < SPANS; i++) {
+            fr_span alone = first[i];
+            alone.nats = 1e9;
+            CHECK_OK(fr_scorer_spans(scorer, 1, &alone, &error));
+            CHECK(alone.nats == first[i].nats && spans[i].nats == first[i].nats);
+            CHECK(alone.followed == first[i].followed && spans[i].followed == first[i].followed);
+        }
+        fr_scorer_free(scorer);
+    }
+}
+
+static double nats_of(const float *z, int64_t vocab, int32_t target)
+{
+    double sum = 0;
+    for (int64_t v = 0; v < vocab; v++)
+        sum += exp((double)z[v]);
+    return log(sum) - (double)z[target];
+}
+
+TEST(sums_and_choices_are_those_of_the_logits)
+{
+    fr_span spans[SPANS];
+    fr_error error = {0};
+    fr_scorer *scorer = open_with(2);
+    int64_t vocab = fr_scorer_vocab(scorer);
+    float *logits = malloc((size_t)(MOST * vocab) * sizeof *logits);
+    make_spans(spans, vocab);
+    for (int i = 0; i < SPANS; i++) { /* make every second greedy row one that is followed */
+        CHECK_OK(fr_scorer_logits(scorer, spans[i].end, spans[i].ids, spans[i].end - 1, logits, &error));
+        if (i % 6 == 0) {
+            int32_t best = 0;
+            for (int32_t v = 1; v < vocab; v++)
+                best = logits[v] > logits[best] ? v : best;
+            ids[i][spans[i].end] = best;
+            spans[i].first = spans[i].end - 1;
+        }
+    }
+    CHECK_OK(fr_scorer_spans(scorer, SPANS, spans, &error));
+    for (int i = 0; i < SPANS; i++) {
+        const fr_span *s = &spans[i];
+        double nats = 0;
+        CHECK_OK(fr_scorer_logits(scorer, s->end, s->ids, 0, logits, &error));
+        for (int64_t p = s->first; p < s->end; p++)
+            nats += nats_of(logits + p * vocab, vocab, s->ids[p + 1]);
+        if (s->greedy)
+            CHECK(s->followed == (i % 6 == 0));
+        else
+            CHECK_NEAR(s->nats, nats, 1e-4, 1e-5);
+    }
+    free(logits);
+    fr_scorer_free(scorer);
+}
+
+TEST(odd_spans_are_refused)
+{
+    fr_error error = {0};
+    fr_scorer *scorer = open_with(1);
+    int32_t row[] = {1, 2, 100000, 3};
+    fr_span empty = {.ids = row, .first = 1, .end = 1}, outside = {.ids = row, .first = 0, .end = 2},
+            within = {.ids = row, .first = 2, .end = 3};
+    CHECK_INT(fr_scorer_spans(scorer, 1, &empty, &error), FR_BAD_USAGE);
+    CHECK_INT(fr_scorer_spans(scorer, 1, &outside, &error), FR_BAD_DATA);
+    CHECK(fr_scorer_spans(scorer, 1, &within, &error) != FR_OK);
+    CHECK_OK(fr_scorer_spans(scorer, 0, NULL, &error));
+    fr_scorer_free(scorer);
+}
+
+TEST(lengths_are_padded_little)
+{
+    int64_t lengths = 0;
+    for (int64_t T = 1, last = 0; T <= 8192; T++) {
+        int64_t padded = fr_span_padded(T);
+        CHECK(padded >= T && padded >= last && (T < 128 ? padded < T + 16 : padded * 8 <= T * 9));
+        lengths += padded != last;
+        last = padded;
+    }
+    CHECK(lengths <= 8 * 7);
+}
+
+TEST_MAIN(core_scorer)
