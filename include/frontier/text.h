@@ -227,6 +227,9 @@ double fr_loader_epochs(const fr_loader *loader);   /* fraction of the corpus's 
 int64_t fr_loader_epoch_tokens(const fr_loader *loader);
 /* Exact state for resume: a JSON text in the arena; restore makes the following rows identical. */
 fr_status fr_loader_save(const fr_loader *loader, fr_arena *arena, char **json, fr_error *error);
+/* The state in which row `row` is the next, be it past or to come: as if saved then. Costs a pass over the plans before
+ * it; saving before every step, to be able to drop one, would cost far more with a large pool. */
+fr_status fr_loader_save_row(const fr_loader *loader, int64_t row, fr_arena *arena, char **json, fr_error *error);
 fr_status fr_loader_restore(fr_loader *loader, const char *json, fr_error *error);
 void fr_loader_free(fr_loader *loader);
 

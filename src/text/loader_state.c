@@ -90,14 +90,47 @@ static bool put_all(json_t *root, const row_source *source)
     return failures == 0;
 }
 
-fr_status fr_loader_save(const fr_loader *loader, fr_arena *arena, char **json, fr_error *error)
+static fr_status save_source(const row_source *source, fr_arena *arena, char **json, fr_error *error)
 {
     json_t *root = json_object();
-    char *text = root && put_all(root, &loader->source) ? json_dumps(root, JSON_COMPACT) : NULL;
+    char *text = root && put_all(root, source) ? json_dumps(root, JSON_COMPACT) : NULL;
     json_decref(root);
     *json = text ? fr_arena_strdup(arena, text) : NULL;
     free(text);
     return *json ? FR_OK : fr_error_memory(error, 0, "the loader's state");
+}
+
+fr_status fr_loader_save(const fr_loader *loader, fr_arena *arena, char **json, fr_error *error)
+{
+    return save_source(&loader->source, arena, json, error);
+}
+
+static fr_status advance_to(row_source *source, int64_t row, fr_error *error)
+{
+    packed_row plan = {0};
+    fr_status status = FR_OK;
+    while (source->row < row && status == FR_OK) {
+        status = row_source_next(source, &plan, error);
+        if (status == FR_OK && plan.count == 0)
+            status = fr_error_set(error, FR_BAD_USAGE, "loader", NULL, "the data ends before row %lld", (long long)row);
+    }
+    packed_row_release(&plan);
+    return status;
+}
+
+/* A state is a function of corpus, options and row number, so an earlier one is found again by counting up from
+ * zero; only plans are made on the way. */
+fr_status fr_loader_save_row(const fr_loader *loader, int64_t row, fr_arena *arena, char **json, fr_error *error)
+{
+    if (row == loader->source.row)
+        return fr_loader_save(loader, arena, json, error);
+    row_source source;
+    FR_TRY(row_source_init(&source, loader->source.packing.corpus, &loader->source.packing.options, error));
+    fr_status status = advance_to(&source, row, error);
+    if (status == FR_OK)
+        status = save_source(&source, arena, json, error);
+    row_source_release(&source);
+    return status;
 }
 
 /* ---- restoring ---- */

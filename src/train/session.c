@@ -269,7 +269,7 @@ fr_status fr_session_create(fr_session **out, const fr_train_options *options, f
     if (!session)
         return fr_error_memory(error, sizeof *session, "a training session");
     fr_arena_init(&session->arena, 1 << 14);
-    fr_arena_init(&session->loader_arena, 1 << 14);
+    session->loader_row = -1;
     session->saved_step = -1;
     session->totals.loss_first = session->totals.loss_last = session->loss = session->last_val_bpb = NAN;
     fr_status status = init_session(session, options, error);
@@ -305,7 +305,6 @@ void fr_session_free(fr_session *session)
     fr_graph_free(session->graph);
     fr_pool_free(session->pool);
     fr_corpus_free(session->corpus);
-    fr_arena_release(&session->loader_arena);
     fr_arena_release(&session->arena);
     fr_deallocate(session);
 }

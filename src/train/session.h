@@ -75,8 +75,7 @@ struct fr_session {
     double micro_seconds;   /* wall time of the slowest micro-batch of the last step, or as forecast; 0 = unknown */
     double update_seconds;  /* of the slowest update so far, or as forecast */
     double save_seconds;    /* of the slowest save so far */
-    fr_arena loader_arena;  /* holds loader_state */
-    char *loader_state;     /* before this step's rows were taken */
+    int64_t loader_row;     /* before this step's rows were taken; -1: none were */
     bool data_repeats;      /* said so already */
     int64_t saved_step;     /* of the newest checkpoint; -1: none */
     int64_t failed_saves;

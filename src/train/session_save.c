@@ -68,11 +68,9 @@ static bool put_state(const fr_session *session, json_t *root, const char *loade
 /* The loader's state after the last finished step: rows of a step begun since then were not trained on. */
 static fr_status loader_state(fr_session *session, fr_arena *arena, char **out, fr_error *error)
 {
-    bool rows_taken = session->scalars.step == session->totals.step && session->loader_state;
-    if (!rows_taken)
-        return fr_loader_save(session->loader, arena, out, error);
-    *out = session->loader_state;
-    return FR_OK;
+    bool rows_taken = session->scalars.step == session->totals.step && session->loader_row >= 0;
+    int64_t row = rows_taken ? session->loader_row : fr_loader_row(session->loader);
+    return fr_loader_save_row(session->loader, row, arena, out, error);
 }
 
 static fr_status state_text(fr_session *session, fr_buffer *out, fr_error *error)

@@ -56,8 +56,7 @@ static double estimate_step(const fr_session *session)
 static fr_status take_rows(fr_session *session, fr_error *error)
 {
     int64_t rows = session->scalars.batch_tokens / session->shape.T, got, valid = 0;
-    fr_arena_clear(&session->loader_arena);
-    FR_TRY(fr_loader_save(session->loader, &session->loader_arena, &session->loader_state, error));
+    session->loader_row = fr_loader_row(session->loader);
     FR_TRY(fr_loader_next(session->loader, rows, session->inputs, session->targets, &got, error));
     for (int64_t i = 0; i < rows * session->shape.T; i++)
         valid += session->targets[i] >= 0;

@@ -276,6 +276,10 @@ TEST(batch_size_prefetch_and_resume_change_nothing)
             CHECK_INT(deliver(loader, &parts, 0, cut, 5), cut);
             CHECK_OK(fr_loader_save(loader, &arena, &state, &error));
             double epochs = fr_loader_epochs(loader);
+            char *again = NULL;
+            deliver(loader, &parts, 0, 3, 1); /* the state of an earlier row can still be had */
+            CHECK_OK(fr_loader_save_row(loader, cut, &arena, &again, &error));
+            CHECK_STR(again, state);
             fr_loader_free(loader);
             options.prefetch = cut % 3 == 0;
             CHECK_OK(fr_loader_create(&loader, corpus, &options, &error));
