@@ -10,14 +10,18 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static const cli_option options[] = {
-    {"bundle", CLI_PATH, "FOLDER", NULL, "folder with core.yaml, eval_meta_data.csv and eval_data/", false, true},
-    {"max-per-task", CLI_COUNT, "N", "0", "score only the first N shuffled items of each task; 0 = all", false, false},
+    {"bundle", CLI_PATH, "FOLDER", NULL, "folder with core.yaml, eval_meta_data.csv and eval_data/", false,
+     true},
+    {"max-per-task", CLI_COUNT, "N", "0", "score only the first N shuffled items of each task; 0 = all",
+     false, false},
     {"tasks", CLI_TEXT, "A,B", NULL, "score only these tasks; the result is then partial", false, false},
     {"ties", CLI_CHOICE, "first|chance", "first",
      "options with equal loss: the first is taken, or the right one counts 1/n", false, false},
-    {"csv", CLI_PATH, "FILE", NULL, "write task, accuracy, centred accuracy, as published results come", false, false},
+    {"csv", CLI_PATH, "FILE", NULL, "write task, accuracy, centred accuracy, as published results come",
+     false, false},
     {"items", CLI_PATH, "FILE", NULL, "write what became of every item, as JSON lines", false, false},
-    {"log", CLI_PATH, "FILE", NULL, "where answers are kept for going on (default: RUN/core.log)", false, false},
+    {"log", CLI_PATH, "FILE", NULL, "where answers are kept for going on (default: RUN/core.log)", false,
+     false},
     {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
     {"numerics", CLI_CHOICE, "fp32|bf16", NULL, "override the recipe's numerics", false, false},
 };
@@ -86,12 +90,14 @@ static fr_status program_spans(void *context, int64_t count, fr_span *spans, fr_
 static fr_status model_hash(const cli_run *run, const cli_scored *scored, char hex[65], fr_error *error)
 {
     char path[1200], weights[65], recipe[65], program[65] = "", text[400];
-    FR_TRY(fr_sha256_file(fr_path_join(path, sizeof path, scored->folder, "model.safetensors"), weights, error));
+    FR_TRY(
+        fr_sha256_file(fr_path_join(path, sizeof path, scored->folder, "model.safetensors"), weights, error));
     FR_TRY(fr_sha256_file(fr_path_join(path, sizeof path, scored->folder, "recipe.toml"), recipe, error));
     if (scored->program)
         FR_TRY(fr_sha256_file(fr_path_join(path, sizeof path, scored->folder, "program"), program, error));
     const char *numerics = cli_text(run, "numerics");
-    bool fp32 = numerics ? strcmp(numerics, "fp32") == 0 : fr_recipe_numerics(&scored->recipe) == FR_NUMERICS_F32;
+    bool fp32 =
+        numerics ? strcmp(numerics, "fp32") == 0 : fr_recipe_numerics(&scored->recipe) == FR_NUMERICS_F32;
     int length = snprintf(text, sizeof text, "%s %s %s %s", weights, recipe, program, fp32 ? "fp32" : "bf16");
     fr_sha256(text, (size_t)length, hex);
     return FR_OK;
@@ -104,8 +110,10 @@ static fr_status evaluate(cli_scored *scored, const fr_core_bundle *bundle, fr_c
         return fr_eval_core(scored->scorer, bundle, core, result, error);
     program_source source = {.program = scored->program, .vocab = fr_tokenizer_vocab(scored->tokenizer)};
     core->context = scored->recipe.model.context;
-    core->most_tokens = scored->recipe.model.context; /* a program need not know longer rows */
-    fr_status status = fr_eval_core_from(program_spans, &source, scored->tokenizer, bundle, core, result, error);
+    if (strcmp(scored->recipe.model.position, "learned") == 0)
+        core->most_tokens = core->context; /* there is no position beyond it */
+    fr_status status =
+        fr_eval_core_from(program_spans, &source, scored->tokenizer, bundle, core, result, error);
     fr_deallocate(source.logits);
     return status;
 }
@@ -116,18 +124,19 @@ static void print_task(const cli_run *run, const fr_core_task_result *r)
 {
     char time[40], notes[160] = "";
     if (!r->done) {
-        cli_print(run, "%-34s  %s\n", r->task->label, r->task->present ? "not asked for" : "missing from the bundle");
+        cli_print(run, "%-34s  %s\n", r->task->label,
+                  r->task->present ? "not asked for" : "missing from the bundle");
         return;
     }
     const struct {
         const char *name;
         int64_t count;
-    } counts[] = {{"invalid", r->invalid}, {"empty", r->empty}, {"tied", r->tied}, {"long", r->longer},
-                  {"cut", r->cut},         {"known", r->resumed}};
+    } counts[] = {{"invalid", r->invalid}, {"empty", r->empty}, {"tied", r->tied},
+                  {"long", r->longer},     {"cut", r->cut},     {"known", r->resumed}};
     for (int i = 0; i < COUNT(counts); i++)
         if (counts[i].count)
-            snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "  %lld %s", (long long)counts[i].count,
-                     counts[i].name);
+            snprintf(notes + strlen(notes), sizeof notes - strlen(notes), "  %lld %s",
+                     (long long)counts[i].count, counts[i].name);
     cli_print(run, "%-34s  %8.4f %7.4f %9.4f %7lld  %9s%s\n", r->task->label, r->accuracy, r->stderr_accuracy,
               r->centered, (long long)r->n, fr_format_duration(time, sizeof time, r->seconds), notes);
 }
@@ -141,11 +150,13 @@ static void print_result(const cli_run *run, const fr_core_result *result)
     for (int i = 0; i < result->category_count; i++) {
         const fr_core_category *c = &result->categories[i];
         if (c->tasks)
-            cli_print(run, "  %-32s  %24.4f  over %d of %d tasks\n", c->name, c->mean, c->tasks, c->tasks + c->missing);
+            cli_print(run, "  %-32s  %24.4f  over %d of %d tasks\n", c->name, c->mean, c->tasks,
+                      c->tasks + c->missing);
     }
     fr_format_duration(time, sizeof time, result->seconds);
     if (result->missing)
-        cli_print(run, "no CORE: %d of %d tasks have no score; the mean of the others is %.4f +- %.4f  (%s)\n",
+        cli_print(run,
+                  "no CORE: %d of %d tasks have no score; the mean of the others is %.4f +- %.4f  (%s)\n",
                   result->missing, result->task_count, result->mean, result->standard_error, time);
     else
         cli_print(run, "CORE %.6f +- %.4f  (%d tasks, ties: %s, %s)\n", result->core, result->standard_error,
@@ -162,10 +173,11 @@ static json_t *task_json(const fr_core_task_result *r)
     return json_pack("{s:o s:o s:I s:o s:o s:I s:I s:I s:I s:I s:o s:s s:s s:f s:f s:I}", "accuracy",
                      number(r->accuracy), "centered", number(r->centered), "n", (json_int_t)r->n, "stderr",
                      number(r->stderr_accuracy), "seconds", cli_round(r->seconds, 3), "invalid",
-                     (json_int_t)r->invalid, "empty", (json_int_t)r->empty, "tied", (json_int_t)r->tied, "long",
-                     (json_int_t)r->longer, "cut", (json_int_t)r->cut, "stderr_centered", number(r->stderr_centered),
-                     "category", r->task->category, "type", fr_core_kind_name(r->task->kind), "chance",
-                     r->task->chance, "guess", r->guess, "known", (json_int_t)r->resumed);
+                     (json_int_t)r->invalid, "empty", (json_int_t)r->empty, "tied", (json_int_t)r->tied,
+                     "long", (json_int_t)r->longer, "cut", (json_int_t)r->cut, "stderr_centered",
+                     number(r->stderr_centered), "category", r->task->category, "type",
+                     fr_core_kind_name(r->task->kind), "chance", r->task->chance, "guess", r->guess, "known",
+                     (json_int_t)r->resumed);
 }
 
 static void put_result(cli_run *run, const fr_core_result *result)
@@ -181,8 +193,8 @@ static void put_result(cli_run *run, const fr_core_result *result)
     for (int i = 0; i < result->category_count; i++) {
         const fr_core_category *c = &result->categories[i];
         json_object_set_new(categories, c->name,
-                            json_pack("{s:o s:o s:i s:i}", "centered", number(c->centered), "mean", number(c->mean),
-                                      "tasks", c->tasks, "missing", c->missing));
+                            json_pack("{s:o s:o s:i s:i}", "centered", number(c->centered), "mean",
+                                      number(c->mean), "tasks", c->tasks, "missing", c->missing));
     }
     cli_put(run, "core", number(result->core));
     cli_put(run, "partial", partial);
@@ -282,9 +294,12 @@ const cli_command cmd_eval_core = {
     .summary = "CORE of a run: in-context tasks, centred accuracy",
     .options = options,
     .option_count = COUNT(options),
-    .details = "The mean over tasks of (accuracy - chance) / (1 - chance). Items, few-shot examples and spans are those of the\n"
-               "published harness. A task whose file is missing makes the result partial: it is named and there is no CORE.\n"
-               "Answers are kept in RUN/core.log: the same command again goes on where it stopped. See docs/core.md.",
+    .details = "The mean over tasks of (accuracy - chance) / (1 - chance). Items, few-shot examples and "
+               "spans are those of the\n"
+               "published harness. A task whose file is missing makes the result partial: it is named and "
+               "there is no CORE.\n"
+               "Answers are kept in RUN/core.log: the same command again goes on where it stopped. See "
+               "docs/core.md.",
     .examples = "  frontier eval core runs/first --bundle data/core\n"
                 "  frontier eval core runs/first --bundle eval_bundle --max-per-task 200 --csv core.csv",
     .run = run_core,

@@ -1,11 +1,11 @@
 /* frontier/core.h: CORE, the mean centred accuracy over 22 in-context tasks.
  *
- * Mental model. A bundle is a folder: core.yaml lists tasks, eval_meta_data.csv says what chance scores, and
- * eval_data/ holds one JSON-lines file per task. An item becomes one row of tokens per option (its few-shot examples,
- * then the item), and a span of each row is what the options differ in. The option with the smallest mean loss
- * over its span is the prediction; a language-modelling item is right when the model's first choice is the
- * expected token everywhere in the span. Which items, in which order and with which examples follows Python's
- * random numbers, so results can be held against published ones.
+ * Mental model. A bundle is a folder: core.yaml lists tasks, eval_meta_data.csv says what chance scores,
+ * and eval_data/ holds one JSON-lines file per task. An item becomes one row of tokens per option (its
+ * few-shot examples, then the item), and a span of each row is what the options differ in. The option with
+ * the smallest mean loss over its span is the prediction; a language-modelling item is right when the
+ * model's first choice is the expected token everywhere in the span. Which items, in which order and with
+ * which examples follows Python's random numbers, so results can be held against published ones.
  *
  *     centred = (accuracy - chance) / (1 - chance)        CORE = mean of centred over all tasks of the bundle
  *
@@ -54,7 +54,7 @@ typedef struct fr_core_text {
     size_t count;
 } fr_core_text;
 typedef struct fr_core_item {
-    fr_core_text text;     /* query; of a schema the continuation; of language modelling the trimmed context */
+    fr_core_text text; /* query; of a schema the continuation; of language modelling the trimmed context */
     fr_core_text *options; /* choices; contexts of a schema; the one continuation of language modelling */
     int option_count, gold;
 } fr_core_item;
@@ -73,7 +73,7 @@ void fr_core_items_release(fr_core_items *items);
 void fr_core_examples(int64_t index, int64_t count, int64_t shots, int64_t *out);
 
 typedef struct fr_core_row {
-    int32_t *ids; /* BOS first */
+    int32_t *ids;              /* BOS first */
     int64_t count, first, end; /* tokens first..end-1 are judged; first >= end: nothing to judge */
 } fr_core_row;
 typedef struct fr_core_rows {
@@ -83,8 +83,9 @@ typedef struct fr_core_rows {
     int cut;         /* rows shortened at the left to `most` tokens */
 } fr_core_rows;
 /* Prompts of an item as tokens, in the arena. most > 0: rows keep their last `most` tokens. */
-fr_status fr_core_rows_make(fr_core_rows *out, fr_arena *arena, const fr_core_task *task, const fr_core_items *items,
-                            int64_t index, const fr_tokenizer *tokenizer, int64_t most, fr_error *error);
+fr_status fr_core_rows_make(fr_core_rows *out, fr_arena *arena, const fr_core_task *task,
+                            const fr_core_items *items, int64_t index, const fr_tokenizer *tokenizer,
+                            int64_t most, fr_error *error);
 /* The text of one prompt, for people and tests. Option -1 of language modelling: without the continuation. */
 fr_status fr_core_prompt(fr_buffer *out, const fr_core_task *task, const fr_core_items *items, int64_t index,
                          int option, fr_error *error);
@@ -93,7 +94,7 @@ fr_status fr_core_prompt(fr_buffer *out, const fr_core_task *task, const fr_core
 
 /* What became of an item. */
 typedef struct fr_core_answer {
-    int32_t prediction;    /* the first option of the least loss; language modelling: 1 = as expected; -1: none */
+    int32_t prediction;    /* the first option of the least loss; language: 1 = as expected; -1: none */
     int32_t tied;          /* options that share the least loss */
     bool gold_tied;        /* the right one is among them */
     bool correct, invalid; /* invalid: losses not finite, or misaligned; counts as wrong */
@@ -102,8 +103,8 @@ typedef struct fr_core_answer {
     bool cut;              /* a row was shortened to what the model can take */
     int32_t gold;
 } fr_core_answer;
-/* From the mean loss of every option (NaN: empty span). Follows the reference: the first least one, and an empty
- * first option wins because nothing is less than NaN. */
+/* From the mean loss of every option (NaN: empty span). Follows the reference: the first least one, and an
+ * empty first option wins because nothing is less than NaN. */
 void fr_core_choose(const double *losses, int count, int gold, fr_core_answer *answer);
 
 typedef struct fr_core_options {
@@ -124,7 +125,8 @@ typedef struct fr_core_task_result {
     const fr_core_task *task; /* of the bundle */
     bool done;
     double accuracy, centered, stderr_accuracy, stderr_centered, seconds;
-    double guess; /* what answering without reading scores: chance; of language modelling the commonest answer */
+    double
+        guess; /* what answering without reading scores: chance; of language modelling the commonest answer */
     int64_t n, correct, invalid, empty, tied, longer, cut, resumed;
 } fr_core_task_result;
 typedef struct fr_core_category {
@@ -134,10 +136,10 @@ typedef struct fr_core_category {
     int tasks, missing;
 } fr_core_category;
 typedef struct fr_core_result {
-    double core;                  /* NaN when partial */
-    double mean, standard_error;  /* over the tasks that were done */
-    int task_count, missing;      /* tasks of the bundle; those without a score */
-    fr_core_task_result *tasks;   /* in the bundle's order */
+    double core;                 /* NaN when partial */
+    double mean, standard_error; /* over the tasks that were done */
+    int task_count, missing;     /* tasks of the bundle; those without a score */
+    fr_core_task_result *tasks;  /* in the bundle's order */
     int category_count;
     fr_core_category *categories; /* in order of appearance */
     double seconds, forecast_s;   /* forecast_s: NaN when none was asked for */
@@ -148,11 +150,11 @@ typedef struct fr_core_result {
 /* Any source of span losses: a scorer, a submission's program. */
 typedef fr_status (*fr_span_source)(void *context, int64_t count, fr_span *spans, fr_error *error);
 fr_status fr_eval_core_from(fr_span_source source, void *context, const fr_tokenizer *tokenizer,
-                            const fr_core_bundle *bundle, const fr_core_options *options, fr_core_result **out,
-                            fr_error *error);
+                            const fr_core_bundle *bundle, const fr_core_options *options,
+                            fr_core_result **out, fr_error *error);
 fr_status fr_eval_core(fr_scorer *scorer, const fr_core_bundle *bundle, const fr_core_options *options,
                        fr_core_result **out, fr_error *error);
-/* Fills centred values, categories and CORE from tasks[].accuracy, n and done: for published accuracies too. */
+/* Fills centred values, categories and CORE from tasks[].accuracy, n and done; published ones too. */
 void fr_core_summarize(fr_core_result *result);
 /* A result with every task of the bundle and nothing done. */
 fr_status fr_core_result_create(fr_core_result **out, const fr_core_bundle *bundle, fr_error *error);

@@ -1,8 +1,9 @@
 /* CORE: every task, every item, through a source of span losses.
  *
- * Items go through in chunks. All rows of a chunk are handed to the source sorted by length and in slices, so that rows
- * of equal length meet, the whole stays interruptible, and a chunk is what a stopped run loses at most. Each row's
- * loss depends on that row alone, so neither chunks nor slices nor threads can change a prediction.
+ * Items go through in chunks. All rows of a chunk are handed to the source sorted by length and in slices,
+ * so that rows of equal length meet, the whole stays interruptible, and a chunk is what a stopped run loses
+ * at most. Each row's loss depends on that row alone, so neither chunks nor slices nor threads can change a
+ * prediction.
  */
 #include "eval/core_bundle.h"
 #include "eval/core_run.h"
@@ -210,11 +211,12 @@ static void print_items(const core_run *run, const core_task_run *t)
     for (int64_t i = 0; i < t->items.count; i++) {
         const fr_core_answer *a = &t->answers[i];
         fr_buffer_clear(&line);
-        fr_buffer_printf(&line,
-                         "{\"task\":\"%s\",\"item\":%lld,\"prediction\":%d,\"gold\":%d,\"correct\":%s,\"tied\":%d,"
-                         "\"invalid\":%s,\"empty\":%s,\"long\":%s}\n",
-                         t->task->label, (long long)i, a->prediction, a->gold, a->correct ? "true" : "false", a->tied,
-                         a->invalid ? "true" : "false", a->empty ? "true" : "false", a->longer ? "true" : "false");
+        fr_buffer_printf(
+            &line,
+            "{\"task\":\"%s\",\"item\":%lld,\"prediction\":%d,\"gold\":%d,\"correct\":%s,\"tied\":%d,"
+            "\"invalid\":%s,\"empty\":%s,\"long\":%s}\n",
+            t->task->label, (long long)i, a->prediction, a->gold, a->correct ? "true" : "false", a->tied,
+            a->invalid ? "true" : "false", a->empty ? "true" : "false", a->longer ? "true" : "false");
         fr_file_writer_append(run->items_writer, line.data, line.length);
     }
     run->items_writer->failed = run->items_writer->failed || line.failed;
@@ -265,7 +267,8 @@ static fr_status score_items(const core_run *run, core_task_run *t, fr_error *er
         return fr_error_memory(error, sizeof *c, "a chunk of items");
     fr_arena_init(&c->arena, 1 << 20);
     for (int64_t next = 0; status == FR_OK && next < t->items.count;) {
-        fr_progress_update(run->options->progress, "core", (double)next, (double)t->items.count, t->task->label);
+        fr_progress_update(run->options->progress, "core", (double)next, (double)t->items.count,
+                           t->task->label);
         gather(c, t, &next);
         if (c->count)
             status = score_chunk(run, c, t, error);
@@ -283,8 +286,8 @@ static fr_status score_task(const core_run *run, fr_core_task_result *r, fr_erro
     if (status == FR_OK) {
         sum_up(run, &t, r);
         print_items(run, &t);
-        fr_progress_message(run->options->progress, "%s: %.4f of %lld items, %.1f s", r->task->label, r->accuracy,
-                            (long long)r->n, r->seconds);
+        fr_progress_message(run->options->progress, "%s: %.4f of %lld items, %.1f s", r->task->label,
+                            r->accuracy, (long long)r->n, r->seconds);
     }
     core_task_close(&t);
     return status;
@@ -296,7 +299,8 @@ static fr_status unknown_task(const char *label, const char *const *labels, int 
 {
     char hint[200];
     const char *near = fr_nearest(label, labels, (size_t)count);
-    snprintf(hint, sizeof hint, near ? "did you mean '%.100s'?" : "the labels are in core.yaml%s", near ? near : "");
+    snprintf(hint, sizeof hint, near ? "did you mean '%.100s'?" : "the labels are in core.yaml%s",
+             near ? near : "");
     return fr_error_set(error, FR_BAD_USAGE, "tasks", hint, "the bundle has no task '%.80s'", label);
 }
 
@@ -355,8 +359,8 @@ static fr_status run_all(core_run *run, fr_error *error)
 }
 
 fr_status fr_eval_core_from(fr_span_source source, void *context, const fr_tokenizer *tokenizer,
-                            const fr_core_bundle *bundle, const fr_core_options *options, fr_core_result **out,
-                            fr_error *error)
+                            const fr_core_bundle *bundle, const fr_core_options *options,
+                            fr_core_result **out, fr_error *error)
 {
     core_run run = {.source = source, .source_context = context, .tokenizer = tokenizer, .options = options};
     double start = core_now();

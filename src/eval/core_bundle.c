@@ -1,14 +1,15 @@
 /* Opening an evaluation bundle: the task list, the baselines, and which task files are there.
  *
- * A bundle may be incomplete: some of its files cannot be handed on freely. Missing files are marked here and named
- * in results; a missing list or table of baselines is an error.
+ * A bundle may be incomplete: some of its files cannot be handed on freely. Missing files are marked here
+ * and named in results; a missing list or table of baselines is an error.
  */
 #include "eval/core_bundle.h"
 
 #include <string.h>
 
 static fr_status read_and_parse(fr_core_bundle *bundle, const char *folder, const char *name,
-                                fr_status (*parse)(fr_core_bundle *, const char *, size_t, const char *, fr_error *),
+                                fr_status (*parse)(fr_core_bundle *, const char *, size_t, const char *,
+                                                   fr_error *),
                                 fr_error *error)
 {
     char path[1200], *text;

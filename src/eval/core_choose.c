@@ -1,10 +1,10 @@
 /* From losses to a prediction.
  *
- * The reference takes the first index of the least mean loss. An option whose span is empty (all its tokens begin
- * another option) has the mean of nothing, NaN. Python's min() keeps its first value unless a later one is
- * less, and nothing is less than NaN: an empty first option therefore wins, an empty later one never does.
- * That is what published scores contain, so it is what is done here, and counted. With ties by chance only options that have a loss
- * take part.
+ * The reference takes the first index of the least mean loss. An option whose span is empty (all its tokens
+ * begin another option) has the mean of nothing, NaN. Python's min() keeps its first value unless a later
+ * one is less, and nothing is less than NaN: an empty first option therefore wins, an empty later one never
+ * does. That is what published scores contain, so it is what is done here, and counted. With ties by chance
+ * only options that have a loss take part.
  */
 #include "frontier/core.h"
 

@@ -1,7 +1,8 @@
 /* How long it will take, before it is done; and every task's file checked before hours go into the first.
  *
- * A few items of each task, evenly spread, are turned into rows: that gives how many rows of which length there will be.
- * Then rows of some of those lengths are timed through the source itself, and the others are scaled from them.
+ * A few items of each task, evenly spread, are turned into rows: that gives how many rows of which length
+ * there will be. Then rows of some of those lengths are timed through the source itself, and the others are
+ * scaled from them.
  */
 #include "eval/core_run.h"
 
@@ -37,8 +38,8 @@ static void add_rows(forecast *f, int64_t padded, bool greedy, double rows)
     f->tokens += rows * (double)padded;
 }
 
-static fr_status sample_item(const core_run *run, const core_task_run *t, int64_t index, double weight, forecast *f,
-                             fr_error *error)
+static fr_status sample_item(const core_run *run, const core_task_run *t, int64_t index, double weight,
+                             forecast *f, fr_error *error)
 {
     fr_arena arena;
     fr_core_rows rows;

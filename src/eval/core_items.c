@@ -1,8 +1,9 @@
 /* The items of a task: read, checked, shuffled as Python would, cut.
  *
- * A line that is not what its kind of task needs is an error with its number, never a skipped item: leaving one out
- * would change which examples every other item is given. The cut comes after the shuffle and before few-shot examples are
- * chosen, so a shortened task draws its examples from the shortened list, as the reference does.
+ * A line that is not what its kind of task needs is an error with its number, never a skipped item: leaving
+ * one out would change which examples every other item is given. The cut comes after the shuffle and before
+ * few-shot examples are chosen, so a shortened task draws its examples from the shortened list, as the
+ * reference does.
  */
 #include "base/json.h"
 #include "eval/core_text.h"
@@ -21,7 +22,8 @@ static fr_status refuse(const loading *l, int64_t line, fr_error *error, const c
 {
     char where[280];
     snprintf(where, sizeof where, "%.250s:%lld", l->task->file, (long long)line);
-    return fr_error_set(error, FR_BAD_DATA, where, "the file is not as it was published; fetch the bundle again",
+    return fr_error_set(error, FR_BAD_DATA, where,
+                        "the file is not as it was published; fetch the bundle again",
                         "an item of '%.60s' needs %s '%s'", l->task->label, what, key);
 }
 
@@ -35,8 +37,8 @@ static bool keep_text(const loading *l, const json_t *value, fr_core_text *out)
     return copy != NULL;
 }
 
-static fr_status read_text(const loading *l, const json_t *object, const char *key, int64_t line, fr_core_text *out,
-                           fr_error *error)
+static fr_status read_text(const loading *l, const json_t *object, const char *key, int64_t line,
+                           fr_core_text *out, fr_error *error)
 {
     const json_t *value = json_object_get(object, key);
     if (!json_is_string(value))
@@ -58,7 +60,8 @@ static fr_status read_options(const loading *l, const json_t *object, const char
         if (!item->options || !keep_text(l, json_array_get(list, i), &item->options[i]))
             return fr_error_memory(error, 1 << 16, "evaluation items");
     }
-    if (!json_is_integer(gold) || json_integer_value(gold) < 0 || json_integer_value(gold) >= (json_int_t)count)
+    if (!json_is_integer(gold) || json_integer_value(gold) < 0 ||
+        json_integer_value(gold) >= (json_int_t)count)
         return refuse(l, line, error, "the number of one of its options as", "gold");
     item->option_count = (int)count;
     item->gold = (int)json_integer_value(gold);
@@ -77,7 +80,8 @@ static fr_status read_language(const loading *l, const json_t *object, int64_t l
     return read_text(l, object, "continuation", line, &item->options[0], error);
 }
 
-static fr_status read_item(const loading *l, const json_t *object, int64_t line, fr_core_item *item, fr_error *error)
+static fr_status read_item(const loading *l, const json_t *object, int64_t line, fr_core_item *item,
+                           fr_error *error)
 {
     switch (l->task->kind) {
     case FR_CORE_CHOICE:
@@ -113,8 +117,8 @@ static fr_status shuffle(fr_core_items *items, fr_error *error)
     size_t count = (size_t)items->count;
     int64_t *order = fr_allocate(count * sizeof *order);
     fr_core_item *shuffled = fr_allocate(count * sizeof *shuffled);
-    fr_status status = order && shuffled ? FR_OK
-                                         : fr_error_memory(error, count * sizeof *shuffled, "evaluation items");
+    fr_status status =
+        order && shuffled ? FR_OK : fr_error_memory(error, count * sizeof *shuffled, "evaluation items");
     if (status == FR_OK) {
         fr_python_random rng;
         for (int64_t i = 0; i < items->count; i++)
@@ -140,10 +144,11 @@ static fr_status check_count(const fr_core_items *items, const fr_core_task *tas
                             "the task '%.60s' has no items", task->label);
     if (items->count > task->shots)
         return FR_OK;
-    return fr_error_set(error, max_per_task ? FR_BAD_USAGE : FR_BAD_DATA, max_per_task ? "max-per-task" : task->file,
+    return fr_error_set(error, max_per_task ? FR_BAD_USAGE : FR_BAD_DATA,
+                        max_per_task ? "max-per-task" : task->file,
                         max_per_task ? "examples come from the shortened list: ask for more items" : NULL,
-                        "the task '%.60s' shows %lld examples of others and there are only %lld items", task->label,
-                        (long long)task->shots, (long long)items->count);
+                        "the task '%.60s' shows %lld examples of others and there are only %lld items",
+                        task->label, (long long)task->shots, (long long)items->count);
 }
 
 static fr_status load(loading *l, int64_t max_per_task, fr_error *error)
@@ -166,7 +171,8 @@ static fr_status load(loading *l, int64_t max_per_task, fr_error *error)
     return check_count(items, l->task, max_per_task, error);
 }
 
-fr_status fr_core_items_load(fr_core_items *out, const fr_core_task *task, int64_t max_per_task, fr_error *error)
+fr_status fr_core_items_load(fr_core_items *out, const fr_core_task *task, int64_t max_per_task,
+                             fr_error *error)
 {
     *out = (fr_core_items){0};
     loading l = {.items = out, .task = task};

@@ -1,9 +1,9 @@
 /* What is already known: answers in an append-only log, found again by everything they depend on.
  *
- * A record is one JSON object: the key of a task, seconds spent, and answers as arrays of numbers. The key is a hash over
- * the weights and numerics, the tokenizer, the task's file and how it is asked; a different model, bundle or
- * --max-per-task has different keys, so a log never lends an answer to a question that was not asked. How ties are
- * counted is not in the key: both ways can be told from an answer.
+ * A record is one JSON object: the key of a task, seconds spent, and answers as arrays of numbers. The key
+ * is a hash over the weights and numerics, the tokenizer, the task's file and how it is asked; a different
+ * model, bundle or --max-per-task has different keys, so a log never lends an answer to a question that was
+ * not asked. How ties are counted is not in the key: both ways can be told from an answer.
  */
 #include "base/json.h"
 #include "eval/core_run.h"
@@ -18,10 +18,10 @@ void core_task_key(const core_run *run, core_task_run *t)
     char tokenizer[65], text[1200];
     fr_tokenizer_hash(run->tokenizer, tokenizer);
     int length = snprintf(text, sizeof text, "core 1|%.200s|%s|%s|%s|%lld|%.200s|%.100s|%lld|%lld|%lld",
-                          run->options->model_hash ? run->options->model_hash : "", tokenizer, t->items.sha256,
-                          fr_core_kind_name(t->task->kind), (long long)t->task->shots, t->task->delimiter, t->task->label,
-                          (long long)t->items.count, (long long)run->options->context,
-                          (long long)run->options->most_tokens);
+                          run->options->model_hash ? run->options->model_hash : "", tokenizer,
+                          t->items.sha256, fr_core_kind_name(t->task->kind), (long long)t->task->shots,
+                          t->task->delimiter, t->task->label, (long long)t->items.count,
+                          (long long)run->options->context, (long long)run->options->most_tokens);
     fr_sha256(text, (size_t)length, t->key);
 }
 
@@ -87,13 +87,14 @@ fr_status core_log_recall(const core_run *run, core_task_run *t, fr_error *error
 
 static void print_answer(fr_buffer *out, int64_t index, const fr_core_answer *a)
 {
-    int flags = (a->invalid ? INVALID : 0) | (a->empty ? EMPTY : 0) | (a->longer ? LONGER : 0) | (a->cut ? CUT : 0);
+    int flags =
+        (a->invalid ? INVALID : 0) | (a->empty ? EMPTY : 0) | (a->longer ? LONGER : 0) | (a->cut ? CUT : 0);
     fr_buffer_printf(out, "[%lld,%d,%d,%d,%d,%d,%d]", (long long)index, a->prediction, a->tied, a->gold_tied,
                      a->correct, flags, a->gold);
 }
 
-fr_status core_log_answers(const core_run *run, const core_task_run *t, const int64_t *indices, int count, double seconds,
-                           fr_error *error)
+fr_status core_log_answers(const core_run *run, const core_task_run *t, const int64_t *indices, int count,
+                           double seconds, fr_error *error)
 {
     fr_buffer text;
     if (!run->log)

@@ -1,8 +1,8 @@
 /* From an item to rows of tokens and the span of each that is judged.
  *
- * A prompt is the few-shot examples, each followed by a blank line, then the item. Every prompt is tokenized whole, BOS
- * first, and the spans are found among tokens, because a tokenizer may cut the same text differently in another
- * company:
+ * A prompt is the few-shot examples, each followed by a blank line, then the item. Every prompt is
+ * tokenized whole, BOS first, and the spans are found among tokens, because a tokenizer may cut the same
+ * text differently in another company:
  *
  *     choice     after the longest beginning that all options share, to each one's end
  *     schema     the longest ending that all options share
@@ -32,8 +32,8 @@ static void append_filled(fr_buffer *out, const fr_core_task *task, const fr_cor
 }
 
 /* The examples of an item, common to all its prompts. */
-static fr_status append_examples(fr_buffer *out, const fr_core_task *task, const fr_core_items *items, int64_t index,
-                                 fr_error *error)
+static fr_status append_examples(fr_buffer *out, const fr_core_task *task, const fr_core_items *items,
+                                 int64_t index, fr_error *error)
 {
     int64_t *shots = fr_allocate((size_t)(task->shots + 1) * sizeof *shots);
     if (!shots)
@@ -80,7 +80,8 @@ static fr_status tokenize(fr_core_row *row, fr_arena *arena, fr_core_text text, 
     int32_t bos = fr_tokenizer_bos(tokenizer);
     int64_t front = bos >= 0;
     row->ids[0] = bos;
-    row->count = fr_tokenizer_encode(tokenizer, text.bytes, text.count, row->ids + front, (int64_t)text.count);
+    row->count =
+        fr_tokenizer_encode(tokenizer, text.bytes, text.count, row->ids + front, (int64_t)text.count);
     if (row->count < 0)
         return fr_error_memory(error, text.count, "tokenizing a prompt");
     row->count += front;
@@ -89,7 +90,8 @@ static fr_status tokenize(fr_core_row *row, fr_arena *arena, fr_core_text text, 
 
 /* Tokenizes the examples plus one option; `text` holds the examples and is left as it was. */
 static fr_status make_row(fr_core_row *row, fr_arena *arena, fr_buffer *text, const fr_core_task *task,
-                          const fr_core_item *item, int option, const fr_tokenizer *tokenizer, fr_error *error)
+                          const fr_core_item *item, int option, const fr_tokenizer *tokenizer,
+                          fr_error *error)
 {
     size_t examples = text->length;
     append_filled(text, task, item, option);
@@ -168,8 +170,9 @@ static fr_status fill(fr_core_rows *out, fr_arena *arena, fr_buffer *text, const
     return FR_OK;
 }
 
-fr_status fr_core_rows_make(fr_core_rows *out, fr_arena *arena, const fr_core_task *task, const fr_core_items *items,
-                            int64_t index, const fr_tokenizer *tokenizer, int64_t most, fr_error *error)
+fr_status fr_core_rows_make(fr_core_rows *out, fr_arena *arena, const fr_core_task *task,
+                            const fr_core_items *items, int64_t index, const fr_tokenizer *tokenizer,
+                            int64_t most, fr_error *error)
 {
     const fr_core_item *item = &items->items[index];
     fr_buffer text;

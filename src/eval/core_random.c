@@ -1,9 +1,9 @@
 /* Python's random numbers, to the bit: which items and examples a task uses is part of the metric.
  *
- * The generator is MT19937 (Matsumoto and Nishimura, 1998). CPython seeds it with the array form, the seed's 32-bit
- * words as the key; draws a number below n by taking bit_length(n) high bits until they are below n; shuffles
- * from the end; and samples either from a shrinking pool or, when that would be wasteful, by rejecting
- * repeats. tests/vectors/python_random.json holds what CPython itself answers.
+ * The generator is MT19937 (Matsumoto and Nishimura, 1998). CPython seeds it with the array form, the
+ * seed's 32-bit words as the key; draws a number below n by taking bit_length(n) high bits until they are
+ * below n; shuffles from the end; and samples either from a shrinking pool or, when that would be wasteful,
+ * by rejecting repeats. tests/vectors/python_random.json holds what CPython itself answers.
  */
 #include "frontier/core.h"
 

@@ -1,8 +1,8 @@
 /* From what became of the items to numbers: accuracy, centred accuracy, categories, CORE.
  *
- * Standard errors treat items as drawn from all items a task could have: sqrt(p (1-p) / n); tasks are taken as independent.
- * CORE exists only when every task of the bundle has a score. What can be said otherwise is the mean over the tasks
- * that were done, under another name.
+ * Standard errors treat items as drawn from all items a task could have: sqrt(p (1-p) / n); tasks are taken
+ * as independent. CORE exists only when every task of the bundle has a score. What can be said otherwise is
+ * the mean over the tasks that were done, under another name.
  */
 #include "frontier/core.h"
 

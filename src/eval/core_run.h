@@ -19,8 +19,8 @@ typedef struct core_task_run {
     fr_core_answer *answers; /* one per item */
     bool *known;             /* from the log or scored */
     int64_t resumed;
-    double seconds;          /* spent on known items, earlier runs included */
-    char key[65];            /* what an answer depends on */
+    double seconds; /* spent on known items, earlier runs included */
+    char key[65];   /* what an answer depends on */
 } core_task_run;
 
 /* Loads the items and what the log knows of them. */
@@ -31,8 +31,8 @@ void core_task_close(core_task_run *t);
 void core_task_key(const core_run *run, core_task_run *t);
 fr_status core_log_recall(const core_run *run, core_task_run *t, fr_error *error);
 /* Items indices[0..count) have been answered in `seconds`. */
-fr_status core_log_answers(const core_run *run, const core_task_run *t, const int64_t *indices, int count, double seconds,
-                           fr_error *error);
+fr_status core_log_answers(const core_run *run, const core_task_run *t, const int64_t *indices, int count,
+                           double seconds, fr_error *error);
 
 /* core_forecast.c: checks every task's file, and with options.forecast fills result->forecast_s. */
 fr_status core_forecast(core_run *run, fr_error *error);

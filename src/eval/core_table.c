@@ -1,8 +1,8 @@
 /* eval_meta_data.csv: what chance scores at each task, and its category.
  *
- * A CSV file as RFC 4180 has it: fields in quotes may hold commas, line ends and doubled quotes. Columns are found by
- * their names in the first row. Chance is given in percent. A task of the bundle without a row is an error:
- * without its baseline it has no centred accuracy.
+ * A CSV file as RFC 4180 has it: fields in quotes may hold commas, line ends and doubled quotes. Columns
+ * are found by their names in the first row. Chance is given in percent. A task of the bundle without a row
+ * is an error: without its baseline it has no centred accuracy.
  */
 #include "eval/core_bundle.h"
 
@@ -13,7 +13,7 @@ typedef enum column { LABEL, CATEGORY, CHANCE, COLUMNS } column;
 static const char *const column_names[COLUMNS] = {"Eval Task", "Task Category", "Random baseline"};
 
 typedef struct table {
-    char *text;    /* a copy; fields are cut out of it in place */
+    char *text; /* a copy; fields are cut out of it in place */
     size_t at, bytes;
     const char *origin;
     int64_t line, row_line;
@@ -25,8 +25,9 @@ static fr_status refuse(const table *t, fr_error *error, const char *what, const
 {
     char where[280];
     snprintf(where, sizeof where, "%.250s:%lld", t->origin, (long long)t->row_line);
-    return fr_error_set(error, FR_BAD_DATA, where, "compare with the eval_meta_data.csv of the published bundle",
-                        "%s%s%.80s%s", what, *detail ? " '" : "", detail, *detail ? "'" : "");
+    return fr_error_set(error, FR_BAD_DATA, where,
+                        "compare with the eval_meta_data.csv of the published bundle", "%s%s%.80s%s", what,
+                        *detail ? " '" : "", detail, *detail ? "'" : "");
 }
 
 /* Cuts one field; *last becomes true at the end of its row. */
@@ -108,7 +109,8 @@ static fr_status use_row(fr_core_bundle *bundle, const table *t, const int *colu
     if (task->category)
         return refuse(t, error, "a second row for", task->label);
     if (fr_parse_real(t->fields[columns[CHANCE]], 0, 99.999, &percent, "Random baseline", NULL) != FR_OK)
-        return refuse(t, error, "the random baseline must be a percentage below 100, not", t->fields[columns[CHANCE]]);
+        return refuse(t, error, "the random baseline must be a percentage below 100, not",
+                      t->fields[columns[CHANCE]]);
     task->chance = percent / 100;
     task->category = fr_arena_strdup(&bundle->arena, t->fields[columns[CATEGORY]]);
     return task->category ? FR_OK : fr_error_memory(error, 100, t->origin);

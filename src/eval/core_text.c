@@ -1,17 +1,18 @@
 /* What Python's str.strip() takes away: the characters str.isspace() accepts, beyond ASCII too.
  *
- * The published harness trims contexts with it, and a no-break space at the end of a passage would otherwise move the
- * boundary between prompt and answer.
+ * The published harness trims contexts with it, and a no-break space at the end of a passage would
+ * otherwise move the boundary between prompt and answer.
  */
 #include "eval/core_text.h"
 
 #include <string.h>
 
 /* UTF-8 of every white-space character longer than a byte. */
-static const char *const wide_spaces[] = {
-    "\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80", "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83",
-    "\xe2\x80\x84", "\xe2\x80\x85", "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88", "\xe2\x80\x89", "\xe2\x80\x8a",
-    "\xe2\x80\xa8", "\xe2\x80\xa9", "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
+static const char *const wide_spaces[] = {"\xc2\x85",     "\xc2\xa0",     "\xe1\x9a\x80", "\xe2\x80\x80",
+                                          "\xe2\x80\x81", "\xe2\x80\x82", "\xe2\x80\x83", "\xe2\x80\x84",
+                                          "\xe2\x80\x85", "\xe2\x80\x86", "\xe2\x80\x87", "\xe2\x80\x88",
+                                          "\xe2\x80\x89", "\xe2\x80\x8a", "\xe2\x80\xa8", "\xe2\x80\xa9",
+                                          "\xe2\x80\xaf", "\xe2\x81\x9f", "\xe3\x80\x80"};
 enum { WIDE_SPACES = sizeof wide_spaces / sizeof *wide_spaces };
 
 static bool narrow_space(char c)
@@ -26,7 +27,8 @@ static size_t space_at(fr_core_text text, bool end)
         return 1;
     for (int i = 0; i < WIDE_SPACES; i++) {
         size_t bytes = strlen(wide_spaces[i]);
-        if (text.count >= bytes && memcmp(text.bytes + (end ? text.count - bytes : 0), wide_spaces[i], bytes) == 0)
+        if (text.count >= bytes &&
+            memcmp(text.bytes + (end ? text.count - bytes : 0), wide_spaces[i], bytes) == 0)
             return bytes;
     }
     return 0;

@@ -6,18 +6,25 @@
  *       num_fewshot: [10]
  *       continuation_delimiter: "\nAnswer: "
  *
- * One list of flat maps; plain, "double" and 'single' quoted scalars; a list of whole numbers in brackets; comments.
- * Anything else is an error with its line, never a guess: a delimiter read wrongly would change every score
- * of a task and look like a worse model.
+ * One list of flat maps; plain, "double" and 'single' quoted scalars; a list of whole numbers in brackets;
+ * comments. Anything else is an error with its line, never a guess: a delimiter read wrongly would change
+ * every score of a task and look like a worse model.
  */
 #include "eval/core_bundle.h"
 
 #include <string.h>
 
-typedef enum task_key { KEY_LABEL, KEY_FILE, KEY_SHOTS, KEY_KIND, KEY_DELIMITER, KEY_CATEGORIES, KEYS } task_key;
-static const char *const key_names[KEYS] = {"label",         "dataset_uri",
-                                            "num_fewshot",   "icl_task_type",
-                                            "continuation_delimiter", "has_categories"};
+typedef enum task_key {
+    KEY_LABEL,
+    KEY_FILE,
+    KEY_SHOTS,
+    KEY_KIND,
+    KEY_DELIMITER,
+    KEY_CATEGORIES,
+    KEYS
+} task_key;
+static const char *const key_names[KEYS] = {
+    "label", "dataset_uri", "num_fewshot", "icl_task_type", "continuation_delimiter", "has_categories"};
 static const bool key_required[KEYS] = {true, true, true, true, false, false};
 static const char *const kind_names[] = {"multiple_choice", "schema", "language_modeling"};
 enum { KINDS = sizeof kind_names / sizeof *kind_names };
@@ -31,15 +38,15 @@ typedef struct reader {
     fr_core_bundle *bundle;
     const char *origin;
     int64_t line, task_line;
-    int indent;            /* of the keys of this task; -1: not seen yet */
-    int list_indent;       /* of the dashes; -1: not seen yet */
-    bool in_list;          /* "icl_tasks:" was seen */
-    unsigned seen;         /* keys of this task, as bits */
-    fr_core_task *task;    /* NULL before the first */
+    int indent;         /* of the keys of this task; -1: not seen yet */
+    int list_indent;    /* of the dashes; -1: not seen yet */
+    bool in_list;       /* "icl_tasks:" was seen */
+    unsigned seen;      /* keys of this task, as bits */
+    fr_core_task *task; /* NULL before the first */
 } reader;
 
-__attribute__((format(printf, 3, 4))) static fr_status refuse(const reader *r, fr_error *error, const char *format,
-                                                              ...)
+__attribute__((format(printf, 3, 4))) static fr_status refuse(const reader *r, fr_error *error,
+                                                              const char *format, ...)
 {
     char what[300], where[280];
     va_list arguments;
@@ -47,7 +54,8 @@ __attribute__((format(printf, 3, 4))) static fr_status refuse(const reader *r, f
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     snprintf(where, sizeof where, "%.250s:%lld", r->origin, (long long)r->line);
-    return fr_error_set(error, FR_BAD_DATA, where, "compare with the core.yaml of the published bundle", "%s", what);
+    return fr_error_set(error, FR_BAD_DATA, where, "compare with the core.yaml of the published bundle", "%s",
+                        what);
 }
 
 /* ---- values ----------------------------------------------------------------------------------------- */
@@ -131,14 +139,15 @@ static fr_status read_kind(const reader *r, const char *text, fr_error *error)
             r->task->kind = (fr_core_kind)k;
             return FR_OK;
         }
-    return refuse(r, error, "icl_task_type '%.60s' is not one of multiple_choice, schema, language_modeling", text);
+    return refuse(r, error, "icl_task_type '%.60s' is not one of multiple_choice, schema, language_modeling",
+                  text);
 }
 
 /* The file is opened below eval_data/, and only there. */
 static fr_status check_file(const reader *r, const char *text, fr_error *error)
 {
-    bool outside = text[0] == '/' || text[0] == 0 || strcmp(text, "..") == 0 || strncmp(text, "../", 3) == 0 ||
-                   strstr(text, "/../");
+    bool outside = text[0] == '/' || text[0] == 0 || strcmp(text, "..") == 0 ||
+                   strncmp(text, "../", 3) == 0 || strstr(text, "/../");
     return outside ? refuse(r, error, "dataset_uri must be a path below eval_data/") : FR_OK;
 }
 
@@ -178,8 +187,8 @@ static fr_status read_pair(reader *r, char *text, fr_error *error)
         if (strcmp(text, key_names[k]) == 0)
             return set_key(r, (task_key)k, value, error);
     const char *near = fr_nearest(text, key_names, KEYS);
-    return refuse(r, error, "unknown key '%.60s'%s%s%s", text, near ? ", did you mean '" : "", near ? near : "",
-                  near ? "'?" : "");
+    return refuse(r, error, "unknown key '%.60s'%s%s%s", text, near ? ", did you mean '" : "",
+                  near ? near : "", near ? "'?" : "");
 }
 
 static fr_status end_task(reader *r, fr_error *error)

@@ -79,7 +79,8 @@ static scorer_plan *find_plan(fr_scorer *scorer, int64_t T, const char *output)
     return oldest;
 }
 
-fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *output, fr_plan **out, fr_error *error)
+fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *output, fr_plan **out,
+                         fr_error *error)
 {
     scorer_plan *p = find_plan(scorer, length, output);
     if (!p->plan || p->T != length || strcmp(p->output, output) != 0) {
@@ -129,8 +130,8 @@ static void stage(const fr_scorer *scorer, int thread, int64_t T, int64_t length
     *row = ids;
 }
 
-fr_status fr_scorer_run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool, int64_t T,
-                            const int32_t *inputs, const int32_t *targets, fr_error *error)
+fr_status fr_scorer_run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool,
+                            int64_t T, const int32_t *inputs, const int32_t *targets, fr_error *error)
 {
     int64_t length = fr_plan_extent(plan).T;
     int32_t *row;

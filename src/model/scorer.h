@@ -52,11 +52,12 @@ struct fr_scorer {
 fr_status fr_scorer_begin(fr_scorer **out, fr_scorer *scorer, fr_error *error);
 
 /* A plan of one row of exactly `length` tokens that computes `output`; made or found. */
-fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *output, fr_plan **out, fr_error *error);
+fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *output, fr_plan **out,
+                         fr_error *error);
 /* Runs T tokens in a plan of at least that length; the result is in the thread's arena. targets may be NULL.
  * pool splits operators; NULL inside a job of the pool. */
-fr_status fr_scorer_run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool, int64_t T,
-                            const int32_t *inputs, const int32_t *targets, fr_error *error);
+fr_status fr_scorer_run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool,
+                            int64_t T, const int32_t *inputs, const int32_t *targets, fr_error *error);
 /* The failure of the lowest row among the threads', or FR_OK. */
 fr_status fr_scorer_failure(const fr_scorer *scorer, fr_error *error);
 

@@ -1,10 +1,10 @@
 /* Losses over a span of each row: what multiple choice and cloze questions are scored by.
  *
- * Rows come in all lengths. Each is padded to one of eight lengths per octave, chosen by its own length alone, so
- * its plan, and with it every bit of its result, does not depend on which rows it is asked with. Rows of one
- * padded length and one kind form a group and go to the threads whole; a group smaller than the threads runs
- * row by row with its operators split. Whether a target is the first choice needs logits; nats do not, and
- * their plan never holds a whole row of logits.
+ * Rows come in all lengths. Each is padded to one of eight lengths per octave, chosen by its own length
+ * alone, so its plan, and with it every bit of its result, does not depend on which rows it is asked with.
+ * Rows of one padded length and one kind form a group and go to the threads whole; a group smaller than the
+ * threads runs row by row with its operators split. Whether a target is the first choice needs logits; nats
+ * do not, and their plan never holds a whole row of logits.
  */
 #include "model/scorer.h"
 
@@ -92,7 +92,8 @@ static fr_status run_span(const group *g, int64_t row, int thread, fr_pool *pool
     for (int64_t p = 0; targets && p < span->end; p++)
         targets[p] = p < span->first ? -1 : span->ids[p + 1];
     FR_TRY(fr_scorer_run_row(g->scorer, g->plan, thread, pool, span->end, span->ids, targets, error));
-    const float *out = fr_plan_output(g->plan, g->scorer->arenas[thread], span->greedy ? "logits" : "nats", NULL);
+    const float *out =
+        fr_plan_output(g->plan, g->scorer->arenas[thread], span->greedy ? "logits" : "nats", NULL);
     if (span->greedy)
         read_choices(span, out, g->scorer->vocab);
     else
@@ -115,7 +116,8 @@ static fr_status run_group(group *g, int64_t count, fr_error *error)
 {
     fr_scorer *scorer = g->scorer;
     fr_plan *plan;
-    FR_TRY(fr_scorer_plan(scorer, g->rows[0].length, g->rows[0].span->greedy ? "logits" : "nats", &plan, error));
+    FR_TRY(
+        fr_scorer_plan(scorer, g->rows[0].length, g->rows[0].span->greedy ? "logits" : "nats", &plan, error));
     g->plan = plan;
     if (count < scorer->threads) {
         for (int64_t row = 0; row < count; row++)

@@ -1,7 +1,8 @@
 /* CORE: bundles, prompts, spans, choosing, and what known models must score.
  *
- * The source of losses is made up, so the right score is known without a model: one that finds every token equally likely
- * must score near chance, one that knows the answers 1. Published results of GPT-2 give CORE from accuracies.
+ * The source of losses is made up, so the right score is known without a model: one that finds every token
+ * equally likely must score near chance, one that knows the answers 1. Published results of GPT-2 give CORE
+ * from accuracies.
  */
 #include "frontier/core.h"
 #include "eval/core_bundle.h"
@@ -12,26 +13,30 @@
 
 #include <jansson.h>
 
-static const char yaml_text[] = "# tasks\nicl_tasks:\n-\n  label: pick\n  dataset_uri: a/pick.jsonl\n  num_fewshot: [2]\n"
-                                "  icl_task_type: multiple_choice\n  continuation_delimiter: \"\\nAnswer: \"\n"
-                                "- label: fit # a comment\n  dataset_uri: 'a/fit.jsonl'\n  num_fewshot: [0]\n"
-                                "  icl_task_type: schema\n-\n  label: tell\n  dataset_uri: a/tell.jsonl\n"
-                                "  num_fewshot: [1]\n  icl_task_type: language_modeling\n";
-static const char table_text[] = "Eval Task,Task Category,Task Type,#shots,#datapoints,Random baseline,Centered "
-                                 "Metric?,Description\r\npick,\"cat, one\",mc,2,4,25,,\"say \"\"hi\"\",\nthere\"\n"
-                                 "fit,two,schema,0,4,50,,x\ntell,\"cat, one\",lm,1,4,0,,x\nother,x,x,0,0,9.1,,x\n";
+static const char yaml_text[] =
+    "# tasks\nicl_tasks:\n-\n  label: pick\n  dataset_uri: a/pick.jsonl\n  num_fewshot: [2]\n"
+    "  icl_task_type: multiple_choice\n  continuation_delimiter: \"\\nAnswer: \"\n"
+    "- label: fit # a comment\n  dataset_uri: 'a/fit.jsonl'\n  num_fewshot: [0]\n"
+    "  icl_task_type: schema\n-\n  label: tell\n  dataset_uri: a/tell.jsonl\n"
+    "  num_fewshot: [1]\n  icl_task_type: language_modeling\n";
+static const char table_text[] =
+    "Eval Task,Task Category,Task Type,#shots,#datapoints,Random baseline,Centered "
+    "Metric?,Description\r\npick,\"cat, one\",mc,2,4,25,,\"say \"\"hi\"\",\nthere\"\n"
+    "fit,two,schema,0,4,50,,x\ntell,\"cat, one\",lm,1,4,0,,x\nother,x,x,0,0,9.1,,x\n";
 static const char pick_text[] =
     "{\"query\": \"the cat\", \"choices\": [\"sat on\", \"sat\", \"ran\"], \"gold\": 1}\n"
     "{\"query\": \"the rat\", \"choices\": [\"sat\", \"hat\", \"and\"], \"gold\": 0}\n\n"
     "{\"query\": \"a mat\", \"choices\": [\"the\", \"a\", \"on\"], \"gold\": 2, \"category\": \"x\"}\n"
     "{\"query\": \"the hat\", \"choices\": [\"cat\", \"mat\", \"rat\"], \"gold\": 1}";
 static const char fit_text[] =
-    "{\"context_options\": [\"the cat and\", \"the hat and\"], \"continuation\": \"the mat sat.\", \"gold\": 0}\n"
+    "{\"context_options\": [\"the cat and\", \"the hat and\"], \"continuation\": \"the mat sat.\", \"gold\": "
+    "0}\n"
     "{\"context_options\": [\"a rat on\", \"a cat on\"], \"continuation\": \"the hat ran\", \"gold\": 1}\n"
     "{\"context_options\": [\"same\", \"same\"], \"continuation\": \"here\", \"gold\": 1}\n";
-static const char tell_text[] = "{\"context\": \"\\u00a0 the cat sat on \\n\", \"continuation\": \"the mat\"}\n"
-                                "{\"context\": \"the rat\", \"continuation\": \"ran\"}\n"
-                                "{\"context\": \"a hat\", \"continuation\": \"\"}\n";
+static const char tell_text[] =
+    "{\"context\": \"\\u00a0 the cat sat on \\n\", \"continuation\": \"the mat\"}\n"
+    "{\"context\": \"the rat\", \"continuation\": \"ran\"}\n"
+    "{\"context\": \"a hat\", \"continuation\": \"\"}\n";
 
 static const char *write_bundle(const char *name)
 {
@@ -157,11 +162,12 @@ static void refuse_items(const char *text, fr_status status, const char *where_e
     char path[900];
     fr_core_items items;
     fr_error error = {0};
-    CHECK_OK(fr_file_write(fr_path_join(path, sizeof path, fixture_path("odd"), "eval_data/a/pick.jsonl"), text,
-                           strlen(text), &error));
+    CHECK_OK(fr_file_write(fr_path_join(path, sizeof path, fixture_path("odd"), "eval_data/a/pick.jsonl"),
+                           text, strlen(text), &error));
     CHECK_INT(fr_core_items_load(&items, fr_core_bundle_task(bundle, 0), 0, &error), status);
     if (!strstr(error.where, where_end) || !strstr(error.what, what))
-        test_fail_format(__FILE__, __LINE__, "%s: %s: want '%s': '%s'", error.where, error.what, where_end, what);
+        test_fail_format(__FILE__, __LINE__, "%s: %s: want '%s': '%s'", error.where, error.what, where_end,
+                         what);
     fr_core_bundle_free(bundle);
 }
 
@@ -172,17 +178,23 @@ TEST(malformed_lines_are_named)
     refuse_items(GOOD GOOD, FR_BAD_DATA, "pick.jsonl", "only 2 items");
     refuse_items(GOOD "{\"query\": \"q\"", FR_BAD_DATA, "pick.jsonl:2", "");
     refuse_items(GOOD "\nnot json\n" GOOD, FR_BAD_DATA, "pick.jsonl:3", "");
-    refuse_items(GOOD "{\"query\": 1, \"choices\": [\"a\"], \"gold\": 0}\n", FR_BAD_DATA, "pick.jsonl:2", "'query'");
-    refuse_items("{\"query\": \"q\", \"choices\": [], \"gold\": 0}\n", FR_BAD_DATA, "pick.jsonl:1", "'choices'");
-    refuse_items("{\"query\": \"q\", \"choices\": [\"a\", 2], \"gold\": 0}\n", FR_BAD_DATA, "pick.jsonl:1", "'choices'");
-    refuse_items("{\"query\": \"q\", \"choices\": [\"a\"], \"gold\": 1}\n", FR_BAD_DATA, "pick.jsonl:1", "'gold'");
-    refuse_items("{\"query\": \"q\", \"choices\": [\"a\"], \"gold\": -1}\n", FR_BAD_DATA, "pick.jsonl:1", "'gold'");
+    refuse_items(GOOD "{\"query\": 1, \"choices\": [\"a\"], \"gold\": 0}\n", FR_BAD_DATA, "pick.jsonl:2",
+                 "'query'");
+    refuse_items("{\"query\": \"q\", \"choices\": [], \"gold\": 0}\n", FR_BAD_DATA, "pick.jsonl:1",
+                 "'choices'");
+    refuse_items("{\"query\": \"q\", \"choices\": [\"a\", 2], \"gold\": 0}\n", FR_BAD_DATA, "pick.jsonl:1",
+                 "'choices'");
+    refuse_items("{\"query\": \"q\", \"choices\": [\"a\"], \"gold\": 1}\n", FR_BAD_DATA, "pick.jsonl:1",
+                 "'gold'");
+    refuse_items("{\"query\": \"q\", \"choices\": [\"a\"], \"gold\": -1}\n", FR_BAD_DATA, "pick.jsonl:1",
+                 "'gold'");
     refuse_items("{\"query\": \"q\", \"choices\": [\"a\"]}\n", FR_BAD_DATA, "pick.jsonl:1", "'gold'");
 }
 
 TEST(spaces_are_stripped_as_python_does)
 {
-    static const char text[] = "\xe3\x80\x80\x1c \t\xc2\xa0" "a b\xe2\x80\x8b\xc2\x85\n";
+    static const char text[] = "\xe3\x80\x80\x1c \t\xc2\xa0"
+                               "a b\xe2\x80\x8b\xc2\x85\n";
     fr_core_text left = core_strip((fr_core_text){text, sizeof text - 1});
     CHECK_INT(left.count, 6); /* a zero-width space is none to Python */
     CHECK(memcmp(left.bytes, "a b\xe2\x80\x8b", 6) == 0);
@@ -216,7 +228,8 @@ TEST(prompts_read_as_published)
     fr_core_items items;
     fr_error error = {0};
     CHECK_OK(fr_core_items_load(&items, fr_core_bundle_task(bundle, 1), 0, &error));
-    check_prompt(fr_core_bundle_task(bundle, 1), &items, find_item(&items, "a rat on"), 1, "a cat on the hat ran");
+    check_prompt(fr_core_bundle_task(bundle, 1), &items, find_item(&items, "a rat on"), 1,
+                 "a cat on the hat ran");
     fr_core_items_release(&items);
     CHECK_OK(fr_core_items_load(&items, fr_core_bundle_task(bundle, 2), 2, &error));
     CHECK_INT(items.count, 2); /* so the other one is the example */
@@ -236,7 +249,8 @@ static void check_decoded(const fr_tokenizer *tokenizer, const fr_core_row *row,
     fr_buffer text;
     fr_error error = {0};
     fr_buffer_init(&text, 0);
-    CHECK_OK(fr_tokenizer_decode(tokenizer, row->ids + row->first, row->end - row->first, true, &text, &error));
+    CHECK_OK(
+        fr_tokenizer_decode(tokenizer, row->ids + row->first, row->end - row->first, true, &text, &error));
     CHECK_STR(text.data, want);
     fr_buffer_release(&text);
 }
@@ -263,7 +277,8 @@ TEST(spans_are_what_options_differ_in)
     check_decoded(bytes, &rows.rows[0], "cat");
     fr_core_items_release(&items);
     CHECK_OK(fr_core_items_load(&items, fit, 0, &error));
-    CHECK_OK(fr_core_rows_make(&rows, &arena, fit, &items, find_item(&items, "the cat and"), bytes, 0, &error));
+    CHECK_OK(
+        fr_core_rows_make(&rows, &arena, fit, &items, find_item(&items, "the cat and"), bytes, 0, &error));
     check_decoded(bytes, &rows.rows[1], "at and the mat sat."); /* tokens, not words */
     CHECK_OK(fr_core_rows_make(&rows, &arena, fit, &items, find_item(&items, "same"), bytes, 0, &error));
     CHECK(rows.rows[0].first >= rows.rows[0].end); /* nothing differs: nothing stands before it */
@@ -284,8 +299,9 @@ TEST(choosing_follows_the_reference)
         double losses[3];
         int gold, prediction, tied;
         bool gold_tied;
-    } cases[] = {{{2, 1, 3}, 1, 1, 1, true},     {{2, 1, 1}, 2, 1, 2, true},   {{1, 1, 1}, 2, 0, 3, true},
-                 {{NAN, 1, 2}, 1, 0, 1, true},   {{2, NAN, 1}, 2, 2, 1, true}, {{NAN, NAN, NAN}, 1, 0, 0, false},
+    } cases[] = {{{2, 1, 3}, 1, 1, 1, true},   {{2, 1, 1}, 2, 1, 2, true},
+                 {{1, 1, 1}, 2, 0, 3, true},   {{NAN, 1, 2}, 1, 0, 1, true},
+                 {{2, NAN, 1}, 2, 2, 1, true}, {{NAN, NAN, NAN}, 1, 0, 0, false},
                  {{1, NAN, 1}, 1, 0, 2, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         fr_core_answer a = {0};
@@ -514,7 +530,8 @@ TEST(a_stopped_evaluation_goes_on)
     fake stopping = {.kind = HASHED, .stop_after = 13}, rest = {.kind = HASHED}, none = {.kind = HASHED},
          other = {.kind = HASHED};
     fr_error error = {0};
-    CHECK_INT(fr_eval_core_from(fake_source, &stopping, tokenizer, bundle, &logged, &result, &error), FR_STOPPED);
+    CHECK_INT(fr_eval_core_from(fake_source, &stopping, tokenizer, bundle, &logged, &result, &error),
+              FR_STOPPED);
     fr_tokenizer_free(tokenizer);
     result = evaluate(&rest, bundle, &logged);
     CHECK_INT(result->tasks[0].resumed, 4);

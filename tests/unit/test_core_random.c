@@ -1,4 +1,5 @@
-/* Python's random numbers against CPython's own answers (tests/vectors/python_random.json, lab/python_random.py). */
+/* Python's random numbers against CPython's own answers: tests/vectors/python_random.json, which
+ * lab/python_random.py writes. */
 #include "frontier/core.h"
 
 #include "test.h"

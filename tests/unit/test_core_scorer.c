@@ -1,5 +1,5 @@
-/* Spans on a real scorer: the same bits one at a time and together, for any threads, beyond the context too; and the
- * sums are those of the logits. Then a whole evaluation with it: threads change nothing.
+/* Spans on a real scorer: the same bits one at a time and together, for any threads, beyond the context too;
+ * and the sums are those of the logits. Then a whole evaluation with it: threads change nothing.
  */
 #include "frontier/core.h"
 
@@ -32,8 +32,10 @@ static void make_spans(fr_span *spans, int64_t vocab)
         int64_t end = 1 + (int64_t)(fr_rng_at(5, 1, (uint64_t)i) % (i % 5 ? 60 : MOST - 1)); /* context: 96 */
         for (int64_t t = 0; t <= MOST; t++)
             ids[i][t] = (int32_t)(fr_rng_at(5, (uint64_t)i + 2, (uint64_t)t) % (uint64_t)vocab);
-        spans[i] = (fr_span){.ids = ids[i], .first = (int64_t)(fr_rng_at(5, 0, (uint64_t)i) % (uint64_t)end),
-                             .end = end, .greedy = i % 3 == 0};
+        spans[i] = (fr_span){.ids = ids[i],
+                             .first = (int64_t)(fr_rng_at(5, 0, (uint64_t)i) % (uint64_t)end),
+                             .end = end,
+                             .greedy = i % 3 == 0};
     }
 }
 
