@@ -145,4 +145,4 @@ help:
 	@echo "make install PREFIX=/usr/local DESTDIR=   and uninstall"
 	@echo "make MODE=debug|asan|ubsan|tsan           builds into build/MODE"
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -type f -name '*.d' 2>/dev/null)

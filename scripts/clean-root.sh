@@ -15,7 +15,7 @@ mirror=$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list.d/*.sources 2
 root=$(mktemp -d /var/tmp/frontier-root.XXXXXX)
 clean() {
     for at in proc sys dev; do umount -l "$root/$at" 2>/dev/null || true; done
-    rm -rf --one-file-system "$root"
+    rm -rf --one-file-system "$root" "$root.log" "$root.out"
 }
 trap clean EXIT
 trap 'exit 130' INT TERM
