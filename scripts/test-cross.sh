@@ -8,8 +8,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 jobs=${JOBS:-2}
-names=(rng strings error memory json recipe safetensors tokenizer_split tokenizer world graph_build ops_forward
-    ops_gradient optimizer adamw schedule scalars)
+names=(optimizer tokenizer_split world tokenizer ops_gradient rng safetensors scalars strings error memory json recipe
+    graph_build ops_forward adamw schedule) # the slow ones first
 skipped=
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
@@ -24,7 +24,7 @@ emulate() { # build folder, emulator words...: the tests, each behind a small la
         chmod +x "$launchers/test_$name"
         programs+=("$launchers/test_$name")
     done
-    TEST_TIMEOUT=150 scripts/run-tests.sh -j "$jobs" "${programs[@]}" >"$log" 2>&1 || stop "tests fail under: $*"
+    TEST_TIMEOUT=240 scripts/run-tests.sh -j "$jobs" "${programs[@]}" >"$log" 2>&1 || stop "tests fail under: $*"
     echo "$*: $(tail -n 1 "$log")"
 }
 targets() { printf "$1/tests/unit/test_%s\n" "${names[@]}"; }
