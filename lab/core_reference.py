@@ -2,7 +2,7 @@
 
 Nothing is shared with the C code but the files of a run and of a bundle: Python's own random module, the `tokenizers`
 package reading tokenizer.json, PyYAML and csv for the bundle, and a forward pass of the model in numpy and
-fp32 (kit family: rotary positions, no smear, backout or value embeddings), which runs what an item's options share once.
+fp32 (kit and nanochat families), which runs what an item's options share once.
 
     python3 -m pip install numpy safetensors tokenizers pyyaml tomli
     frontier eval core RUN --bundle B --numerics fp32 --max-per-task 200 --items items.jsonl
@@ -41,7 +41,8 @@ class Model:
         with open(os.path.join(run, "recipe.toml"), "rb") as file:
             m = tomllib.load(file)["model"]
         assert m["position"] == "rotary" and m["norm"] == "rms" and m["activation"] == "relu2" and m["qk_norm"]
-        assert not (m["smear"] or m["backout"] or m["value_embeddings"] or m["tied"])
+        assert not m["tied"]
+        self.m = m
         self.p = load_file(os.path.join(run, "model.safetensors"))
         self.depth, self.T, self.softcap = m["depth"], m["context"], m["softcap"]
         self.width = m["width"] or math.ceil(m["depth"] * m["aspect"] / m["head_dim"]) * m["head_dim"]
@@ -77,8 +78,13 @@ class Model:
 
     def forward(self, ids, cache=None):
         """Final hidden states of `ids`, which follow the cached positions; and the cache with them."""
-        p, first = self.p, 0 if cache is None else len(cache[0][0])
-        x = rms(p["transformer.wte.weight"][ids])
+        p, m, first = self.p, self.m, 0 if cache is None else len(cache[0][0])
+        x = embedded = rms(p["transformer.wte.weight"][ids])
+        if m["smear"]:
+            before = np.zeros_like(x[:1]) if cache is None else cache[-1]
+            gate = x[:, :m["smear_channels"]] @ p["smear_gate.weight"].ravel()
+            gate = p["smear_lambda"].ravel()[0] / (1 + np.exp(-gate))
+            x = x + gate[:, None] * np.concatenate([before, x[:-1]])
         x0, grown = x, []
         for i in range(self.depth):
             n = f"transformer.h.{i}."
@@ -88,6 +94,10 @@ class Model:
                 x = x + p[n + "x0_lambda"].ravel()[0] * x0
             h = rms(x)
             q, k, v = ((h @ p[n + f"attn.c_{w}.weight"].T).reshape(len(ids), -1, self.d) for w in "qkv")
+            if n + "attn.ve_gate.weight" in p:
+                e = p[f"value_embeds.{i}.weight"][ids].reshape(v.shape)
+                g = h[:, :m["value_gate_channels"]] @ p[n + "attn.ve_gate.weight"].T
+                v = v + (np.float32(m["value_gate_range"]) / (1 + np.exp(-g)))[..., None] * e
             q, k = (np.float32(self.gain) * rms(self.rotate(t, first)) for t in (q, k))
             if cache is not None:
                 k, v = np.concatenate([cache[i][0], k]), np.concatenate([cache[i][1], v])
@@ -96,7 +106,11 @@ class Model:
             x = x + y @ p[n + "attn.c_proj.weight"].T
             u = np.maximum(rms(x) @ p[n + "mlp.c_fc.weight"].T, 0)
             x = x + (u * u) @ p[n + "mlp.c_proj.weight"].T
-        return rms(x), grown
+            if i == self.depth // 2:
+                middle = x
+        if m["backout"]:
+            x = x - p["backout_lambda"].ravel()[0] * middle
+        return rms(x), grown + [embedded[-1:]]
 
     def logits(self, h, vocab):
         z = h @ self.p["lm_head.weight"][:vocab].T
