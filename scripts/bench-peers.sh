@@ -1,6 +1,6 @@
 #!/bin/bash
 # scripts/bench-peers.sh: what the same minutes, and other methods, make of the same text. `make bench-peers`.
-#   DATA    data folder (2,048 entries: only then both models are of one size); without one, all text of ../shared/data is imported (2,048 entries)
+#   DATA    data folder of 2,048 entries, for only then both models are of one size; default: imports ../shared/data
 #   BUDGET  charged time of each run (10m)     OUT  where the runs go (build/peers)
 #   NGRAM_BYTES  training text the n-gram model counts (20000000: it keeps every n-gram in memory)
 # Everything is measured on the same validation bytes. Existing runs in OUT are kept and not trained again.
