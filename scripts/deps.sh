@@ -5,7 +5,7 @@
 set -eu
 
 build_apt="gcc libc6-dev make git libdnnl-dev libpcre2-dev libjansson-dev libzstd-dev zlib1g-dev libsodium-dev xz-utils"
-check_apt="clang libclang-rt-14-dev python3 universal-ctags gcc-aarch64-linux-gnu qemu-user debootstrap"
+check_apt="clang libclang-rt-14-dev python3 universal-ctags gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user debootstrap"
 
 if [ "$(uname -s)" = Darwin ] || ! command -v apt-get >/dev/null 2>&1; then
     echo "frontier: packages that the build needs, by package manager:"
