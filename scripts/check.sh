@@ -13,7 +13,12 @@ step() { # name, command...: a check that is one yes or no
     else echo "not ok - check.$name"; tail -n 30 "$log.step" | sed 's/^/# /'; echo "0 passed, 1 failed, 0 skipped" >>"$log"; fi
     rm -f "$log.step"
 }
-tests() { "$@" 2>&1 | tee "$log.tests"; tail -n 1 "$log.tests" >>"$log"; rm -f "$log.tests"; }
+tests() { # a runner that ends with its own sum; one that dies before it counts as a failure
+    "$@" 2>&1 | tee "$log.tests"
+    tail -n 1 "$log.tests" | grep -E '^[0-9]+ passed, ' >>"$log" ||
+        { echo "not ok - $1 ended without its closing line"; echo "0 passed, 1 failed, 0 skipped" >>"$log"; }
+    rm -f "$log.tests"
+}
 
 make -s -j"$jobs" all unit examples build/tests/cli/schema_check 2>&1 | tail -n 40
 [ "${PIPESTATUS[0]}" = 0 ] || { echo "not ok - the build failed"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }

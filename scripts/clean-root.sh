@@ -14,8 +14,9 @@ mirror=$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list.d/*.sources 2
 
 root=$(mktemp -d /var/tmp/frontier-root.XXXXXX)
 clean() {
-    for at in proc sys dev; do umount -l "$root/$at" 2>/dev/null || true; done
-    rm -rf --one-file-system "$root" "$root.log" "$root.out"
+    for at in proc sys dev; do umount -R -l "$root/$at" 2>/dev/null || true; done
+    rm -f "$root.log" "$root.out"
+    if grep -q " $root/" /proc/mounts; then echo "still mounted below $root; not removed" >&2; else rm -rf --one-file-system "$root"; fi
 }
 trap clean EXIT
 trap 'exit 130' INT TERM

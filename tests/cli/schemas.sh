@@ -25,6 +25,7 @@ fits train frontier train $run --out wall --clock wall --budget 2s
 fits info frontier info one
 fits eval-bpb frontier eval bpb unscored --record --documents documents.jsonl
 fits eval-bpb frontier eval bpb one --max-tokens 500
+fits eval-core frontier eval core one --bundle world/core --max-per-task 12
 fits sample frontier sample one --tokens 4
 fits report frontier report one --sample 4
 fits compare frontier compare one program unscored

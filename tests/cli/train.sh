@@ -28,6 +28,8 @@ quiet frontier train $small --clock replay:wall --out again --unscored || cat er
 [ "$(hash_of wall)" = "$(hash_of again)" ] && echo "wall clock replayed: same"
 quiet frontier train $small $virtual --program "$TOP/baseline" --out program || cat err.txt
 [ "$(hash_of program)" = "$(hash_of one)" ] && echo "starter submission: same"
+losses_of() { grep -o '"step":[0-9]*,"loss":[^,]*' "$1/log.jsonl"; }
+[ "$(losses_of program | wc -l)" = 24 ] && [ "$(losses_of program)" = "$(losses_of one)" ] && echo "starter submission: same losses"
 score_of() { sed -n 's/.*"val_bpb": \([0-9.]*\),.*/\1/p' "$1/run.json" | xargs printf '%.6f'; }
 [ "$(score_of program)" = "$(score_of one)" ] && echo "starter submission scores the same to a millionth"
 
@@ -46,6 +48,16 @@ until [ -s stopped/log.jsonl ] || ! kill -0 $pid 2>/dev/null; do :; done
 kill -TERM $pid; wait $pid; echo "SIGTERM: exit $?"
 grep -o '"status": [^,]*' stopped/run.json
 find stopped -name '*.next' -o -name '*.tmp*' | wc -l
+endless="--clock virtual:1 --set clock.max_steps=400"
+frontier train $small $endless --out undisturbed --unscored >/dev/null 2>&1
+for signal in TERM INT; do
+    (trap - INT; exec setsid env --default-signal=INT frontier train $small $endless --out "by$signal" --unscored) >/dev/null 2>&1 &
+    pid=$!
+    until [ -s "by$signal/log.jsonl" ] || ! kill -0 $pid 2>/dev/null; do :; done
+    kill -$signal $pid; wait $pid; echo "$signal: exit $?, $(find "by$signal" -name '*.next' -o -name '*.tmp*' | wc -l) temporary files"
+    quiet frontier train $small $endless --out "by$signal" --unscored --resume || cat err.txt
+    [ "$(hash_of "by$signal")" = "$(hash_of undisturbed)" ] && echo "$signal, then resumed: same"
+done
 frontier train $small --clock virtual:1 --set clock.max_steps=4 --out one --unscored >/dev/null 2>err.txt; echo "into a finished run: exit $?"
 
 echo "-- damage"
