@@ -79,7 +79,7 @@ TEST(the_last_of_equal_keys_counts)
 TEST(lone_surrogates_become_replacement_characters)
 {
     static const char *const lines[] = {"{\"text\":\"\\ud800\"}", "{\"text\":\"\\udc00\"}", "{\"text\":\"\\uDBFF\\u0041\"}", "{\"text\":\"\\ud800\\ud800\\udc00\"}"};
-    static const char *const texts[] = {"\xEF\xBF\xBD", "\xEF\xBF\xBD", "\xEF\xBF\xBD" "A", "\xEF\xBF\xBD\xF0\x90\x80\x80"};
+    static const char *const texts[] = {"\xEF\xBF\xBD", "\xEF\xBF\xBD", ("\xEF\xBF\xBD" "A"), "\xEF\xBF\xBD\xF0\x90\x80\x80"};
     for (int i = 0; i < 4; i++) {
         char line[64];
         import_json out;

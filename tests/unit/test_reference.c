@@ -25,7 +25,7 @@ static const char nanochat[] =
     "model.numerics=\"fp32\" optim.batch_tokens=96 optim.shards=4 optim.clip=0.0 "
     "optim.matrix_decay=0.28 optim.momentum=0.97 optim.momentum_steps=400 optim.muon_equalize=true "
     "optim.muon_plus=true optim.head_lr=0.008 "
-    "optim.scalar_lr=0.5 optim.scalar_beta1=0.8 optim.resid_lr_factor=0.01 schedule.warm=0.1 "
+    "optim.scalar_lr=0.05 optim.scalar_beta1=0.8 optim.resid_lr_factor=0.01 schedule.warm=0.1 "
     "schedule.cool=0.65 schedule.floor=0.05 schedule.decay=\"cosine\"";
 
 typedef struct fixture {
