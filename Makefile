@@ -19,7 +19,17 @@ FLAGS_tsan    := -O1 -g -fsanitize=thread
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wundef -Wvla -Wformat=2 -Wstrict-prototypes \
         -Wmissing-prototypes -Wwrite-strings -fno-common $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -g -ffp-contract=off -fPIC -pthread $(FLAGS_$(MODE)) $(WARN) -Iinclude -Isrc $(CFLAGS)
-LIBS       := -ldnnl -lpcre2-8 -ljansson -lzstd -lz -lsodium -lm -pthread $(LDFLAGS)
+# Found at build time; a command that needs one that was not found says so and names its package.
+has        = $(if $(filter yes,$(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo yes)),1)
+ifeq ($(call has,curl/curl.h),1)
+CFLAGS_ALL += -DFR_HAVE_CURL
+FOUND_LIBS += -lcurl
+endif
+ifeq ($(call has,microhttpd.h),1)
+CFLAGS_ALL += -DFR_HAVE_MICROHTTPD
+FOUND_LIBS += -lmicrohttpd
+endif
+LIBS       := -ldnnl -lpcre2-8 -ljansson -lzstd -lz -lsodium $(FOUND_LIBS) -lm -ldl -pthread $(LDFLAGS)
 COMMIT     := $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
 VERSION    := $(shell sed -n 's/.*FR_VERSION "\(.*\)"/\1/p' include/frontier/version.h)
 

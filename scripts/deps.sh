@@ -4,15 +4,15 @@
 # Needs no root when nothing is missing. apt installs; for dnf, pacman, apk and brew it prints package names.
 set -eu
 
-build_apt="gcc libc6-dev make git libdnnl-dev libpcre2-dev libjansson-dev libzstd-dev zlib1g-dev libsodium-dev xz-utils"
+build_apt="gcc libc6-dev make git libdnnl-dev libpcre2-dev libjansson-dev libzstd-dev zlib1g-dev libsodium-dev libcurl4-openssl-dev libmicrohttpd-dev xz-utils"
 check_apt="clang libclang-rt-14-dev python3 universal-ctags gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user debootstrap"
 
 if [ "$(uname -s)" = Darwin ] || ! command -v apt-get >/dev/null 2>&1; then
     echo "frontier: packages that the build needs, by package manager:"
-    echo "  dnf install gcc make git onednn-devel pcre2-devel jansson-devel libzstd-devel zlib-devel libsodium-devel xz"
-    echo "  pacman -S gcc make git onednn pcre2 jansson zstd zlib libsodium xz"
-    echo "  apk add gcc musl-dev make git onednn-dev pcre2-dev jansson-dev zstd-dev zlib-dev libsodium-dev xz"
-    echo "  brew install onednn pcre2 jansson zstd libsodium xz"
+    echo "  dnf install gcc make git onednn-devel pcre2-devel jansson-devel libzstd-devel zlib-devel libsodium-devel libcurl-devel libmicrohttpd-devel xz"
+    echo "  pacman -S gcc make git onednn pcre2 jansson zstd zlib libsodium curl libmicrohttpd xz"
+    echo "  apk add gcc musl-dev make git onednn-dev pcre2-dev jansson-dev zstd-dev zlib-dev libsodium-dev curl-dev libmicrohttpd-dev xz"
+    echo "  brew install onednn pcre2 jansson zstd libsodium curl libmicrohttpd xz"
     exit 0
 fi
 

@@ -8,6 +8,7 @@
  *     cpu     runs a plan on this machine
  *     model   a GPT from a recipe; checkpoints; decoding
  *     eval    bits per byte, probes; CORE in frontier/core.h
+ *     neuron  a NeuronCore: memories, instructions, rules, time (needs base alone)
  *     train   optimizers and the loop against the clock
  *
  * A module includes only modules above it in this list (scripts/check-layers.sh enforces it), so a program that only
@@ -23,6 +24,7 @@
 #include "frontier/graph.h"
 #include "frontier/model.h"
 #include "frontier/text.h"
+#include "frontier/neuron.h"
 #include "frontier/train.h"
 
 #endif
