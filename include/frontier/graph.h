@@ -124,6 +124,7 @@ fr_tensor *fr_rms_norm(fr_graph *g, fr_tensor *x, fr_norm_options options);
 fr_tensor *fr_layer_norm(fr_graph *g, fr_tensor *x, fr_norm_options options);
 /* x W^T; the weight is out x in. */
 fr_tensor *fr_linear(fr_graph *g, fr_tensor *x, fr_tensor *weight);
+fr_tensor *fr_add_bias(fr_graph *g, fr_tensor *x, fr_tensor *bias); /* x + bias, bias 1 x columns */
 /* Position = index within the row. Constants: per position head_dim/2 float cosines, then as many sines. */
 fr_tensor *fr_rotary(fr_graph *g, fr_tensor *x, fr_rotary_options options);
 /* Causal softmax attention within each row. Output 1: log-sum-exp of the scaled scores, tokens x heads. */

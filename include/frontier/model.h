@@ -30,10 +30,14 @@ typedef struct fr_recipe {
         char windows[64];     /* pattern of L and S tiled over layers, last layer forced to L: "L", "SSSL" */
         int64_t short_window; /* S: 0 = 128 * ceil(ceil(T/4)/128) */
         double mlp_ratio;     /* 4 */
-        char activation[64];  /* relu2 | gelu */
-        char norm[64];        /* rms (no parameters) | layer (gain and bias) */
+        int64_t hidden;       /* channels inside the MLP; 0: mlp_ratio * width */
+        char activation[64];  /* relu2 | gelu | swiglu (a third matrix, c_gate) */
+        bool bias;            /* the blocks' linear projections have one */
+        char norm[64];        /* rms (no parameters) | rms_gain (gain) | layer (gain and bias) */
+        double norm_eps;      /* 0: 1.1920929e-07 for rms, 1e-5 for layer; of the QK norm too */
         bool embedding_norm;  /* normalise the embedding before the first block */
         char position[64];    /* rotary | learned | none */
+        char rotary_pairs[64]; /* halves (m, m + d/2) | interleaved (2m, 2m + 1) */
         double rope_base;
         bool qk_norm;
         double qk_gain;     /* 1 in the kit, 1.2 in nanochat */

@@ -19,10 +19,11 @@ static const fr_kernel_table reference_table = {.reference_only = true};
 #define KERNELS(isa)                                                                                         \
     FOUR(fr_kernels_elementwise_##isa, 0), FOUR(fr_kernels_elementwise_##isa, 4),                            \
         FOUR(fr_kernels_elementwise_##isa, 8), FOUR(fr_kernels_elementwise_##isa, 12),                       \
+        TWO(fr_kernels_elementwise_##isa, 16),                                                               \
         FOUR(fr_kernels_norm_##isa, 0), TWO(fr_kernels_norm_##isa, 4), FOUR(fr_kernels_gate_##isa, 0),       \
         TWO(fr_kernels_attention_##isa, 0), FOUR(fr_kernels_product_##isa, 0), &fr_kernels_product_##isa[4]
 
-enum { OWN = 33, BF16_PRODUCTS = 5 };
+enum { OWN = 35, BF16_PRODUCTS = 5 };
 
 static const fr_kernel *const avx2_kernels[OWN] = {KERNELS(avx2)};
 static const fr_kernel *const avx512_kernels[OWN + BF16_PRODUCTS] = {

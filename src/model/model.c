@@ -7,8 +7,8 @@
  * Each choice of the recipe is one line here: windows, value embeddings, smear, backout, positions, norms.
  * Tensor names are nanochat's, so checkpoints travel; where the kit differs the kit's names hold: residual
  * and embedding shares are one 1 x 1 tensor per block (transformer.h.I.resid_lambda, x0_lambda), where
- * nanochat stacks them in vectors over blocks. Layer norms and learned positions carry GPT-2's names (ln_1,
- * ln_2, ln_f, wpe). Groups name what the optimizer may treat apart: embedding, head, matrix, value, scalar,
+ * nanochat stacks them in vectors over blocks. Gains and biases of norms, biases of projections and learned
+ * positions carry GPT-2's names (ln_1.weight, ln_f.bias, attn.c_proj.bias, wpe). Groups name what the optimizer may treat apart: embedding, head, matrix, value, scalar,
  * resid, x0.
  */
 #include "model/model_internal.h"
@@ -21,7 +21,7 @@ typedef struct model {
     const fr_recipe *recipe;
     int64_t vocab, depth, width, head_dim, heads, kv_heads, hidden;
     double s; /* sqrt(3 / width): U(-s, s) has standard deviation 1 / sqrt(width) */
-    bool layer_norm, rotary, learned, gelu;
+    bool layer_norm, norm_gain, rotary, learned, gelu, swiglu;
     fr_tensor *tokens, *x0, *middle;
 } model;
 
@@ -45,9 +45,11 @@ static model model_init(fr_graph *g, const fr_recipe *recipe, int64_t vocab)
         .hidden = fr_recipe_hidden(recipe),
         .s = sqrt(3.0 / (double)width),
         .layer_norm = is(recipe->model.norm, "layer"),
+        .norm_gain = !is(recipe->model.norm, "rms"),
         .rotary = is(recipe->model.position, "rotary"),
         .learned = is(recipe->model.position, "learned"),
         .gelu = is(recipe->model.activation, "gelu"),
+        .swiglu = is(recipe->model.activation, "swiglu"),
         .tokens = fr_input_ids(g, "tokens"),
     };
 }
@@ -70,7 +72,7 @@ static fr_init fade(const model *m, int64_t block, double first, double last)
 static fr_tensor *block_parameter(model *m, int64_t block, const char *name, int64_t rows, int64_t columns,
                                   fr_init init, const char *group)
 {
-    char full[96];
+    char full[112];
     snprintf(full, sizeof full, "transformer.h.%lld.%s", (long long)block, name);
     return fr_parameter(m->g, full, rows, columns, init, group);
 }
@@ -86,23 +88,32 @@ static fr_tensor *scalar(model *m, int64_t block, const char *name, fr_init init
     return block_parameter(m, block, name, 1, 1, init, group);
 }
 
-/* x W^T with W = `name` of the block, `rows` x width of x. */
+/* x W^T + b with W = NAME.weight of the block, `rows` x width of x; b = NAME.bias where the recipe wants it. */
 static fr_tensor *linear(model *m, int64_t block, const char *name, fr_tensor *x, int64_t rows, fr_init init)
 {
-    return fr_linear(m->g, x, block_parameter(m, block, name, rows, x->columns, init, "matrix"));
+    char full[48];
+    snprintf(full, sizeof full, "%s.weight", name);
+    fr_tensor *y = fr_linear(m->g, x, block_parameter(m, block, full, rows, x->columns, init, "matrix"));
+    if (!m->recipe->model.bias)
+        return y;
+    snprintf(full, sizeof full, "%s.bias", name);
+    return fr_add_bias(m->g, y, block_parameter(m, block, full, 1, rows, fr_init_constant(0), "scalar"));
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------------- */
 
-/* `name` is the layer norm's, for its gain and bias; rms norm has none. */
+/* `name` is the norm's, for its gain and bias, if it has them. */
 static fr_tensor *norm(model *m, fr_tensor *x, const char *name, bool stream)
 {
-    if (!m->layer_norm)
-        return fr_rms_norm(m->g, x, (fr_norm_options){.stream = stream});
     char full[96];
-    fr_norm_options options = {.eps = 1e-5, .stream = stream};
-    snprintf(full, sizeof full, "transformer.%s.weight", name);
-    options.gain = fr_parameter(m->g, full, 1, m->width, fr_init_constant(1), "scalar");
+    fr_norm_options options = {.eps = m->recipe->model.norm_eps, .stream = stream};
+    if (m->norm_gain) {
+        snprintf(full, sizeof full, "transformer.%s.weight", name);
+        options.gain = fr_parameter(m->g, full, 1, m->width, fr_init_constant(1), "scalar");
+    }
+    if (!m->layer_norm)
+        return fr_rms_norm(m->g, x, options);
+    options.eps = options.eps == 0 ? 1e-5 : options.eps;
     snprintf(full, sizeof full, "transformer.%s.bias", name);
     options.bias = fr_parameter(m->g, full, 1, m->width, fr_init_constant(0), "scalar");
     return fr_layer_norm(m->g, x, options);
@@ -175,6 +186,8 @@ static fr_tensor *rotate(model *m, fr_tensor *x, int64_t heads)
 {
     fr_rotary_options options = {.heads = (int)heads,
                                  .base = m->recipe->model.rope_base,
+                                 .interleaved = is(m->recipe->model.rotary_pairs, "interleaved"),
+                                 .eps = m->recipe->model.norm_eps,
                                  .norm = m->recipe->model.qk_norm,
                                  .gain = m->recipe->model.qk_gain};
     return m->rotary ? fr_rotary(m->g, x, options) : x;
@@ -183,9 +196,9 @@ static fr_tensor *rotate(model *m, fr_tensor *x, int64_t heads)
 static fr_tensor *attention(model *m, int64_t i, fr_tensor *h)
 {
     int64_t kv = m->kv_heads * m->head_dim;
-    fr_tensor *q = linear(m, i, "attn.c_q.weight", h, m->width, spread(m->s));
-    fr_tensor *k = linear(m, i, "attn.c_k.weight", h, kv, spread(m->s));
-    fr_tensor *v = linear(m, i, "attn.c_v.weight", h, kv, spread(m->s));
+    fr_tensor *q = linear(m, i, "attn.c_q", h, m->width, spread(m->s));
+    fr_tensor *k = linear(m, i, "attn.c_k", h, kv, spread(m->s));
+    fr_tensor *v = linear(m, i, "attn.c_v", h, kv, spread(m->s));
     if (fr_recipe_has_value_embedding(m->recipe, i))
         v = value_embedding(m, i, v, h);
     q = rotate(m, q, m->heads);
@@ -193,14 +206,18 @@ static fr_tensor *attention(model *m, int64_t i, fr_tensor *h)
     fr_attention_options options = {
         .heads = (int)m->heads, .kv_heads = (int)m->kv_heads, .window = fr_recipe_window(m->recipe, i)};
     fr_tensor *y = fr_attention(m->g, q, k, v, options);
-    return linear(m, i, "attn.c_proj.weight", y, m->width, fr_init_constant(0));
+    return linear(m, i, "attn.c_proj", y, m->width, fr_init_constant(0));
 }
 
 static fr_tensor *mlp(model *m, int64_t i, fr_tensor *h)
 {
-    fr_tensor *u = linear(m, i, "mlp.c_fc.weight", h, m->hidden, spread(m->recipe->model.fc_init * m->s));
-    u = m->gelu ? fr_gelu(m->g, u) : fr_relu_squared(m->g, u);
-    return linear(m, i, "mlp.c_proj.weight", u, m->width, fr_init_constant(0));
+    fr_init init = spread(m->recipe->model.fc_init * m->s);
+    fr_tensor *u = linear(m, i, "mlp.c_fc", h, m->hidden, init);
+    if (m->swiglu)
+        u = fr_swiglu(m->g, linear(m, i, "mlp.c_gate", h, m->hidden, init), u);
+    else
+        u = m->gelu ? fr_gelu(m->g, u) : fr_relu_squared(m->g, u);
+    return linear(m, i, "mlp.c_proj", u, m->width, fr_init_constant(0));
 }
 
 /* ---- the model ------------------------------------------------------------------------------------- */

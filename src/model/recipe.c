@@ -84,7 +84,8 @@ int64_t fr_recipe_kv_heads(const fr_recipe *recipe)
 
 int64_t fr_recipe_hidden(const fr_recipe *recipe)
 {
-    return llround(recipe->model.mlp_ratio * (double)fr_recipe_width(recipe));
+    return recipe->model.hidden ? recipe->model.hidden
+                                : llround(recipe->model.mlp_ratio * (double)fr_recipe_width(recipe));
 }
 
 int64_t fr_recipe_window(const fr_recipe *recipe, int64_t layer)

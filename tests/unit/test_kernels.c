@@ -85,6 +85,8 @@ static const kernel_case cases[] = {
     {"gelu", 3, 7, 1, {X(37)}, false, NULL, 2},
     {"swiglu", 3, 7, 2, {X(37), X(37)}, false, NULL, 2},
     {"add", 3, 7, 2, {S(37), X(37)}, false, NULL, 0},
+    {"add_bias", 3, 7, 2, {X(37), W(1, 37)}, false, NULL, 0},
+    {"add_bias", 1, 90, 2, {X(64), W(1, 64)}, false, NULL, 0},
     {"blend", 3, 70, 4, {W(1, 1), S(37), W(1, 1), S(37)}, false, NULL, 0},
     {"add_scaled", 3, 70, 3, {S(37), W(1, 1), S(37)}, false, &minus, 0},
     {"smear", 3, 30, 3, {S(37), W(1, 24), W(1, 1)}, false, NULL, 0},

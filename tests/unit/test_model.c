@@ -148,10 +148,14 @@ static const key_case key_cases[] = {
     {"model.windows", {"model.short_window=4"}, "model.windows=\"SL\""},
     {"model.short_window", {"model.windows=\"S\"", "model.short_window=4"}, "model.short_window=6"},
     {"model.mlp_ratio", {0}, "model.mlp_ratio=2"},
-    {"model.activation", {0}, "model.activation=\"gelu\""},
-    {"model.norm", {0}, "model.norm=\"layer\""},
+    {"model.hidden", {0}, "model.hidden=50"},
+    {"model.activation", {0}, "model.activation=\"swiglu\""},
+    {"model.bias", {0}, "model.bias=true"},
+    {"model.norm", {0}, "model.norm=\"rms_gain\""},
+    {"model.norm_eps", {0}, "model.norm_eps=0.01"},
     {"model.embedding_norm", {0}, "model.embedding_norm=false"},
     {"model.position", {"model.qk_norm=false"}, "model.position=\"learned\""},
+    {"model.rotary_pairs", {0}, "model.rotary_pairs=\"interleaved\""},
     {"model.rope_base", {0}, "model.rope_base=1000"},
     {"model.qk_norm", {0}, "model.qk_norm=false"},
     {"model.qk_gain", {0}, "model.qk_gain=1.2"},
@@ -455,6 +459,22 @@ TEST(the_gradient_of_a_plain_model_too)
     check_gradient(&recipe); /* keeps the residual scalars: the scale operator */
     set(&recipe, "model.resid_scalars=false");
     set(&recipe, "model.x0_scalars=true");
+    check_gradient(&recipe);
+}
+
+/* The families of other people's files: Llama's parts, and GPT-2's. */
+TEST(the_gradient_of_foreign_families_too)
+{
+    static const char *const llama[] = {"model.norm=\"rms_gain\"", "model.norm_eps=1e-2",
+                                        "model.activation=\"swiglu\"", "model.hidden=44",
+                                        "model.rotary_pairs=\"interleaved\"", "model.kv_heads=2",
+                                        "model.qk_norm=false"};
+    fr_recipe recipe = tiny_recipe();
+    for (int i = 0; i < 7; i++)
+        set(&recipe, llama[i]);
+    check_gradient(&recipe);
+    set(&recipe, "model.bias=true");
+    set(&recipe, "model.norm=\"layer\"");
     check_gradient(&recipe);
 }
 

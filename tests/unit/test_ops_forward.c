@@ -316,6 +316,17 @@ static void check_gelu(void)
     end_trial(&t);
 }
 
+static void check_add_bias(void)
+{
+    fr_graph *g = fr_graph_create(NULL);
+    fr_tensor *bias = fr_parameter(g, "bias", 1, 3, fr_init_normal(1), "scalar");
+    trial t = trial_of(g, fr_add_bias(g, leaf(g, "x", N, 3), bias));
+    if (run_trial(&t))
+        for (int64_t i = 0; i < 3 * N; i++)
+            expect(&t, i / 3, i % 3, at(&t, "x", i / 3, i % 3) + at(&t, "bias", 0, i % 3));
+    end_trial(&t);
+}
+
 static void check_swiglu(void)
 {
     fr_graph *g = fr_graph_create(NULL);
@@ -403,6 +414,7 @@ static const struct {
     {"swiglu", check_swiglu},       {"add", check_add},
     {"blend", check_blend},         {"add_scaled", check_add_scaled},
     {"smear", check_smear},         {"value_gate", check_value_gate},
+    {"add_bias", check_add_bias},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

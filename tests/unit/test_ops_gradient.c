@@ -43,6 +43,11 @@ static void build_linear(fr_graph *g, int64_t tokens)
     probe(g, fr_linear(g, leaf(g, "x", tokens, 5), matrix(g, "w", 19, 5)));
 }
 
+static void build_add_bias(fr_graph *g, int64_t tokens)
+{
+    probe(g, fr_add_bias(g, leaf(g, "x", tokens, 5), matrix(g, "bias", 1, 5)));
+}
+
 static void build_rotary(fr_graph *g, int64_t tokens)
 {
     probe(g, fr_rotary(g, leaf(g, "x", tokens, 12), (fr_rotary_options){.heads = 2, .base = 100}));
@@ -194,6 +199,7 @@ static const gradient_case cases[] = {
     {"rms_norm", "plain", build_rms_norm},
     {"rms_norm", "gain", build_rms_norm_gain},
     {"linear", "plain", build_linear},
+    {"add_bias", "plain", build_add_bias},
     {"rotary", "halves", build_rotary},
     {"rotary", "halves, norm", build_rotary_norm},
     {"rotary", "interleaved, norm", build_rotary_interleaved},

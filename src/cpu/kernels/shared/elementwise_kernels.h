@@ -239,6 +239,51 @@ static void FR_ISA(add_scaled_backward)(const fr_call *call)
         scalar_gradient(call, 1, call->scratch, sign_of(call));
 }
 
+static void add_bias_rows(void *context, int64_t first, int64_t end)
+{
+    const fr_call *call = context;
+    int64_t columns = call->node->out[0]->columns;
+    for (int64_t t = first; t < end; t++)
+        for (int64_t c = 0; c < columns; c += FR_LANES) {
+            int64_t lanes = lanes_left(columns, c), at = t * columns + c;
+            v_put(call->out[0], call->out_dtype[0], at, lanes,
+                  v_add(v_get(call->in[0], call->in_dtype[0], at, lanes),
+                        v_get(call->in[1], FR_F32, c, lanes)));
+        }
+}
+
+static void FR_ISA(add_bias_forward)(const fr_call *call)
+{
+    by_rows(call, add_bias_rows);
+}
+
+/* d bias of columns c .. c + 15: blocks of tokens in order, which keeps the error of long sums small. */
+static void bias_gradient(const fr_call *call, int64_t c)
+{
+    enum { BLOCK = 32 };
+    int64_t columns = call->node->out[0]->columns, lanes = lanes_left(columns, c);
+    vf total = v_set(0);
+    for (int64_t first = 0; first < call->tokens; first += BLOCK) {
+        vf sum = v_set(0);
+        for (int64_t t = first; t < call->tokens && t < first + BLOCK; t++)
+            sum = v_add(sum, v_get(call->grad_out[0], call->out_dtype[0], t * columns + c, lanes));
+        total = v_add(total, sum);
+    }
+    v_put_gradient(call->grad_in[1], FR_F32, c, lanes, total, call->accumulate[1]);
+}
+
+static void add_bias_backward_rows(void *context, int64_t first, int64_t end)
+{
+    pass_gradient(context, 0, 1, first, end);
+}
+
+static void FR_ISA(add_bias_backward)(const fr_call *call)
+{
+    by_rows(call, add_bias_backward_rows);
+    for (int64_t c = 0; c < call->node->out[0]->columns && call->grad_in[1]; c += FR_LANES)
+        bias_gradient(call, c);
+}
+
 /* ---- activations --------------------------------------------------------------------------------------- */
 
 /* x <= 0 ? 0 : x, NaN staying NaN */
@@ -368,7 +413,7 @@ static void FR_ISA(swiglu_backward)(const fr_call *call)
     by_rows(call, swiglu_backward_rows);
 }
 
-const fr_kernel FR_ISA(fr_kernels_elementwise)[16] = {
+const fr_kernel FR_ISA(fr_kernels_elementwise)[18] = {
     {"embed", FR_FORWARD, "embed_forward_" FR_ISA_TEXT, FR_ISA(embed_forward), NULL, floats_only},
     {"embed", FR_BACKWARD, "embed_backward_" FR_ISA_TEXT, FR_ISA(embed_backward), NULL, floats_only},
     {"embed_positions", FR_FORWARD, "embed_positions_forward_" FR_ISA_TEXT, FR_ISA(embed_positions_forward),
@@ -390,4 +435,7 @@ const fr_kernel FR_ISA(fr_kernels_elementwise)[16] = {
     {"gelu", FR_FORWARD, "gelu_forward_" FR_ISA_TEXT, FR_ISA(gelu_forward), NULL, floats_only},
     {"gelu", FR_BACKWARD, "gelu_backward_" FR_ISA_TEXT, FR_ISA(gelu_backward), NULL, floats_only},
     {"swiglu", FR_FORWARD, "swiglu_forward_" FR_ISA_TEXT, FR_ISA(swiglu_forward), NULL, floats_only},
-    {"swiglu", FR_BACKWARD, "swiglu_backward_" FR_ISA_TEXT, FR_ISA(swiglu_backward), NULL, floats_only}};
+    {"swiglu", FR_BACKWARD, "swiglu_backward_" FR_ISA_TEXT, FR_ISA(swiglu_backward), NULL, floats_only},
+    {"add_bias", FR_FORWARD, "add_bias_forward_" FR_ISA_TEXT, FR_ISA(add_bias_forward), NULL, floats_only},
+    {"add_bias", FR_BACKWARD, "add_bias_backward_" FR_ISA_TEXT, FR_ISA(add_bias_backward), NULL,
+     floats_only}};
