@@ -25,6 +25,10 @@ static const cli_option import_options[] = {
     {"split-bytes", CLI_SIZE, "SIZE", NULL,
      "piece size for bytes (default 16KiB); least block size for blank-lines (default 0)", false, false},
     {"text-field", CLI_TEXT, "KEY", "text", "the .jsonl key that holds the text", false, false},
+    {"column", CLI_TEXT, "NAME", NULL, "the .parquet column (default text, else the only column of strings)",
+     false, false},
+    {"duckdb", CLI_PATH, "FILE", NULL,
+     "DuckDB's C library, for .parquet (default FRONTIER_DUCKDB, else the loader's path)", false, false},
     {"licence", CLI_TEXT, "TEXT", NULL, "recorded in corpus.json", false, false},
     {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
     {"force", CLI_FLAG, NULL, NULL, "replace an existing data folder", false, false},
@@ -112,6 +116,8 @@ static fr_status run_import(cli_run *run, fr_error *error)
         .split_bytes =
             cli_bytes(run, "split-bytes", strcmp(cli_text(run, "split"), "bytes") == 0 ? 16384 : 0),
         .text_field = cli_text(run, "text-field"),
+        .column = cli_text(run, "column"),
+        .duckdb_path = cli_text(run, "duckdb"),
         .licence = cli_text(run, "licence"),
         .overwrite = cli_flag(run, "force"),
         .progress = &run->progress,
@@ -154,13 +160,14 @@ const cli_command cmd_data_import = {
     .options = import_options,
     .option_count = COUNT(import_options),
     .details =
-        "Takes .txt and .jsonl files, either compressed with gzip or zstd, and folders of them. Documents "
-        "equal\n"
+        "Takes .txt and .jsonl files, either compressed with gzip or zstd, .parquet files, and folders of them. "
+        "Documents equal\n"
         "after case and space folding are dropped within and across the split; whatever was not taken as it\n"
         "stood is counted and named. Text is kept byte for byte, invalid UTF-8 too; only a byte-order mark "
         "is removed.\n"
         "--split auto: 20 or more .txt files are a document each; fewer are cut at blank lines into blocks "
-        "of 4 kB.",
+        "of 4 kB.\n"
+        "A .parquet file needs DuckDB's C library (libduckdb.so, 1.2 to 2.x): 'frontier data fetch duckdb' gets it.",
     .examples = "  frontier data import --out data/mine notes.txt\n"
                 "  frontier data import --out data/web --vocab 8192 crawl/ --valid held-out.jsonl.zst",
     .run = run_import,

@@ -100,11 +100,13 @@ typedef enum fr_split_kind {
  * file is removed. Two documents are the same when they are equal after ASCII case folding, runs of ASCII white
  * space becoming one space, and none at the ends; the same hash decides the split. In JSON the last of equal keys
  * counts, and an escaped lone surrogate becomes U+FFFD (counted as invalid UTF-8). Blank lines are separators. A
- * file with a UTF-16 mark is an error. A document (or JSON line) may have 256 MiB. Compressed files cut short give the whole documents before the cut;
- * damaged ones are an error. */
+ * file with a UTF-16 mark is an error. A document (or JSON line) may have 256 MiB. Compressed files cut short give the
+ * whole documents before the cut; damaged ones are an error. A .parquet gives one document per row of one column of
+ * strings, nulls and empty rows counted; it is read by DuckDB's C library 1.2 to 2.x, opened at run time (missing:
+ * FR_BAD_ENVIRONMENT), and a damaged or cut one is an error. */
 typedef struct fr_import_options {
     const char *out_folder;
-    const char *const *paths;        /* files and folders: .txt .jsonl, either with .gz or .zst */
+    const char *const *paths;        /* files and folders: .txt .jsonl, either with .gz or .zst, and .parquet */
     int path_count;
     const char *const *valid_paths;  /* when given these are the validation set; training copies are dropped */
     int valid_path_count;
@@ -114,6 +116,8 @@ typedef struct fr_import_options {
     fr_split_kind split;             /* how a .txt becomes documents */
     int64_t split_bytes;             /* for FR_SPLIT_BYTES, and the least size for FR_SPLIT_BLANK_LINES */
     const char *text_field;          /* .jsonl key; NULL = "text" */
+    const char *column;              /* .parquet column; NULL = "text", else the only column of strings */
+    const char *duckdb_path;         /* DuckDB's C library for .parquet; NULL = FRONTIER_DUCKDB, else the loader's path */
     const char *licence;             /* recorded; may be NULL */
     bool overwrite;                  /* otherwise an existing corpus.json is refused */
     fr_pool *pool;
@@ -135,7 +139,7 @@ typedef struct fr_import_summary {
     int32_t vocab_asked, vocab; /* a text with few pairs gives fewer entries than asked */
     int64_t counts[FR_IMPORT_KINDS];
     int note_count;
-    struct { fr_import_kind kind; char where[256]; } notes[20 * FR_IMPORT_KINDS]; /* "path:line" */
+    struct { fr_import_kind kind; char where[256]; } notes[20 * FR_IMPORT_KINDS]; /* "path:line", in a .parquet "path:row" */
     double seconds;
 } fr_import_summary;
 const char *fr_import_kind_name(fr_import_kind kind);  /* "duplicate-train", ... */

@@ -36,6 +36,7 @@ typedef struct import_run {
     fr_import_summary *summary;
     fr_arena arena;
     import_files files;      /* validation files, then training files */
+    duckdb_library duckdb;   /* when one of them is a .parquet */
     int64_t valid_files;
     import_set seen;
     uint8_t *fates;          /* a fate per record */
@@ -121,7 +122,7 @@ static fr_status run_batches(import_pass *pass, import_visit visit, bool encode,
 static fr_status run_pass(import_run *run, const char *name, import_visit visit, bool encode, fr_import_summary *report, fr_error *error)
 {
     import_pass pass = {.run = run, .name = name, .signature = 1};
-    import_reader_init(&pass.reader, &run->files, run->options->split, run->options->split_bytes, report);
+    import_reader_init(&pass.reader, &run->files, run->options, &run->duckdb, report);
     fr_status status = run_batches(&pass, visit, encode, error);
     if (status == FR_OK && run->signature == 0) {
         run->signature = pass.signature;
@@ -300,7 +301,7 @@ static fr_status finish(import_run *run, fr_error *error)
     train.list += run->valid_files;
     train.count -= run->valid_files;
     import_reader reader;
-    import_reader_init(&reader, &run->files, run->options->split, run->options->split_bytes, NULL);
+    import_reader_init(&reader, &run->files, run->options, &run->duckdb, NULL);
     import_details details = {run->options, run->summary, &train, &valid, reader.split, (int64_t)reader.split_bytes, run->fraction};
     import_reader_release(&reader);
     char *json;
@@ -334,6 +335,8 @@ static fr_status check_options(const fr_import_options *options, fr_error *error
         return refuse("split", NULL, "no such kind of split", error);
     if (options->licence && !import_is_utf8(options->licence, strlen(options->licence)))
         return refuse("licence", NULL, "not valid UTF-8", error);
+    if (options->column && (!options->column[0] || strlen(options->column) > 255 || !import_is_utf8(options->column, strlen(options->column))))
+        return refuse("column", NULL, "not a column's name: 1 to 255 bytes of UTF-8", error);
     if (options->text_field && !import_is_utf8(options->text_field, strlen(options->text_field)))
         return refuse("text-field", NULL, "not valid UTF-8", error);
     fr_path_join(path, sizeof path, options->out_folder, "corpus.json");
@@ -349,13 +352,22 @@ static fr_status list_files(import_run *run, fr_error *error)
         FR_TRY(import_files_add(&run->files, &run->arena, options->valid_paths[i], run->summary, error));
     run->valid_files = run->files.count;
     if (options->valid_path_count > 0 && run->valid_files == 0)
-        return fr_error_set(error, FR_BAD_DATA, options->valid_paths[0], "known are .txt and .jsonl, alone or with .gz or .zst",
-                            "no validation files there");
+        return fr_error_set(error, FR_BAD_DATA, options->valid_paths[0], import_files_known, "no validation files there");
     for (int i = 0; i < options->path_count; i++)
         FR_TRY(import_files_add(&run->files, &run->arena, options->paths[i], run->summary, error));
     if (run->files.count == run->valid_files)
-        return fr_error_set(error, FR_BAD_DATA, options->paths[0], "known are .txt and .jsonl, alone or with .gz or .zst",
-                            "no text files there");
+        return fr_error_set(error, FR_BAD_DATA, options->paths[0], import_files_known, "no text files there");
+    return FR_OK;
+}
+
+/* Before the first pass: nobody should read a folder of text to learn that a library is missing. */
+static fr_status load_duckdb(import_run *run, fr_error *error)
+{
+    for (int64_t i = 0; i < run->files.count; i++)
+        if (run->files.list[i].format == IMPORT_PARQUET) {
+            fr_status status = duckdb_library_load(&run->duckdb, run->options->duckdb_path, error);
+            return status == FR_OK ? status : fr_error_within(error, status, run->files.list[i].path);
+        }
     return FR_OK;
 }
 
@@ -372,6 +384,7 @@ static fr_status run_import(import_run *run, fr_error *error)
 {
     FR_TRY(check_options(run->options, error));
     FR_TRY(list_files(run, error));
+    FR_TRY(load_duckdb(run, error));
     FR_TRY(run_pass(run, "reading", survey, false, run->summary, error));
     import_set_release(&run->seen);
     FR_TRY(choose_threshold(run, error));

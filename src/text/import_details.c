@@ -62,9 +62,10 @@ static json_t *format_counts(const fr_import_summary *summary)
 static bool add_settings(json_t *root, const import_details *details)
 {
     const char *field = details->options->text_field ? details->options->text_field : "text";
-    json_t *import = json_pack("{s:s, s:I, s:s, s:f, s:o}", "split", split_names[details->split], "split_bytes",
-                               (json_int_t)details->split_bytes, "text_field", field, "valid_fraction", details->valid_fraction,
-                               "counts", format_counts(details->summary));
+    const char *column = details->options->column;
+    json_t *import = json_pack("{s:s, s:I, s:s, s:s*, s:f, s:o}", "split", split_names[details->split], "split_bytes",
+                               (json_int_t)details->split_bytes, "text_field", field, "column", column, "valid_fraction",
+                               details->valid_fraction, "counts", format_counts(details->summary));
     json_t *licence = details->options->licence ? json_string(details->options->licence) : json_null();
     int failures = json_object_set_new(root, "licence", licence);
     failures |= json_object_set_new(root, "import", import);

@@ -23,7 +23,9 @@ static const struct {
 static const struct {
     const char *ending;
     import_format format;
-} formats[] = {{".txt", IMPORT_TEXT}, {".jsonl", IMPORT_JSONL}};
+} formats[] = {{".txt", IMPORT_TEXT}, {".jsonl", IMPORT_JSONL}, {".parquet", IMPORT_PARQUET}};
+
+const char import_files_known[] = "known are .txt and .jsonl, alone or with .gz or .zst, and .parquet";
 
 static bool ends_with(const char *name, size_t length, const char *ending)
 {
@@ -43,8 +45,8 @@ static bool classify(const char *name, import_file *file)
         }
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (ends_with(name, length, formats[i].ending)) {
-            file->format = formats[i].format;
-            return true;
+            file->format = formats[i].format; /* a .parquet is compressed inside, and read from any place in it */
+            return file->format != IMPORT_PARQUET || file->compression == IMPORT_PLAIN;
         }
     return false;
 }
@@ -134,6 +136,6 @@ fr_status import_files_add(import_files *files, fr_arena *arena, const char *pat
     if (S_ISDIR(target.st_mode))
         return add_folder(files, arena, own, (size_t)(base_name(own) - own), 0, summary, error);
     if (!S_ISREG(target.st_mode) || !classify(own, &file))
-        return fr_error_set(error, FR_BAD_DATA, path, "known are .txt and .jsonl, alone or with .gz or .zst", "cannot tell what kind of file this is");
+        return fr_error_set(error, FR_BAD_DATA, path, import_files_known, "cannot tell what kind of file this is");
     return append(files, arena, &file, error);
 }

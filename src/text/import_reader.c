@@ -222,7 +222,10 @@ static void advance(import_reader *reader, size_t bytes)
 static fr_status open_file(import_reader *reader, fr_error *error)
 {
     const import_file *file = &reader->files->list[reader->file];
-    FR_TRY(import_source_open(&reader->source, file->path, file->compression, error));
+    if (file->format == IMPORT_PARQUET)
+        FR_TRY(import_parquet_open(&reader->parquet, reader->library, file->path, reader->column, error));
+    else
+        FR_TRY(import_source_open(&reader->source, file->path, file->compression, error));
     reader->open = true;
     reader->started = reader->at_end = false;
     reader->start = reader->end = 0;
@@ -240,21 +243,51 @@ static void close_file(import_reader *reader)
     else if (reader->summary && reader->found == 0)
         import_report(reader->summary, FR_IMPORT_EMPTY, file->path, 1);
     import_source_close(&reader->source);
+    import_parquet_close(&reader->parquet);
     reader->done_bytes += file->bytes;
     reader->open = false;
     reader->file++;
 }
 
+static fr_status append_record(import_reader *reader, const char *text, size_t bytes, import_batch *batch, fr_error *error)
+{
+    FR_TRY(batch_reserve(batch, bytes, error));
+    batch->records[batch->count++] = (import_record){batch->bytes, bytes, reader->file, reader->line};
+    memcpy(batch->text + batch->bytes, text, bytes);
+    batch->bytes += bytes;
+    return FR_OK;
+}
+
 static fr_status emit(import_reader *reader, const record_span *span, import_batch *batch, fr_error *error)
 {
     if (span->bytes > 0) {
-        FR_TRY(batch_reserve(batch, span->bytes, error));
-        batch->records[batch->count++] = (import_record){batch->bytes, span->bytes, reader->file, reader->line};
-        memcpy(batch->text + batch->bytes, reader->window + reader->start, span->bytes);
-        batch->bytes += span->bytes;
+        FR_TRY(append_record(reader, reader->window + reader->start, span->bytes, batch, error));
         reader->found++;
     }
     advance(reader, span->next);
+    return FR_OK;
+}
+
+/* One row of a .parquet. Rows without text never become records: they are counted here. */
+static fr_status step_row(import_reader *reader, import_batch *batch, fr_error *error)
+{
+    const char *text, *path = reader->files->list[reader->file].path;
+    size_t bytes;
+    bool found;
+    FR_TRY(import_parquet_next(&reader->parquet, &found, &text, &bytes, error));
+    if (!found) {
+        close_file(reader);
+        return FR_OK;
+    }
+    reader->found++;
+    reader->line = reader->parquet.row;
+    if (bytes > MOST_RECORD)
+        return fr_error_set(error, FR_BAD_DATA, path, "leave it out", "row %lld: a document of more than %d MiB",
+                            (long long)reader->line, MOST_RECORD >> 20);
+    if (bytes > 0)
+        return append_record(reader, text, bytes, batch, error);
+    if (reader->summary)
+        import_report(reader->summary, text ? FR_IMPORT_EMPTY : FR_IMPORT_NULL_TEXT, path, reader->line);
     return FR_OK;
 }
 
@@ -262,6 +295,8 @@ static fr_status emit(import_reader *reader, const record_span *span, import_bat
  * dropped, however complete it looks. */
 static fr_status step(import_reader *reader, import_batch *batch, fr_error *error)
 {
+    if (reader->files->list[reader->file].format == IMPORT_PARQUET)
+        return step_row(reader, batch, error);
     record_span span = {0, 0, false};
     bool empty = reader->start == reader->end;
     if (reader->started && !empty)
@@ -274,18 +309,21 @@ static fr_status step(import_reader *reader, import_batch *batch, fr_error *erro
     return FR_OK;
 }
 
-void import_reader_init(import_reader *reader, const import_files *files, fr_split_kind split, int64_t split_bytes,
-                        fr_import_summary *summary)
+void import_reader_init(import_reader *reader, const import_files *files, const fr_import_options *options,
+                        const duckdb_library *library, fr_import_summary *summary)
 {
+    fr_split_kind split = options->split;
     memset(reader, 0, sizeof *reader);
     reader->files = files;
     reader->summary = summary;
+    reader->column = options->column;
+    reader->library = library;
     int64_t texts = 0;
     for (int64_t i = 0; i < files->count; i++)
         texts += files->list[i].format == IMPORT_TEXT;
     bool blocks = split == FR_SPLIT_AUTO && texts < AUTO_FILES;
     reader->split = split != FR_SPLIT_AUTO ? split : blocks ? FR_SPLIT_BLANK_LINES : FR_SPLIT_FILE;
-    reader->split_bytes = split == FR_SPLIT_AUTO ? AUTO_BLOCK : (size_t)split_bytes;
+    reader->split_bytes = split == FR_SPLIT_AUTO ? AUTO_BLOCK : (size_t)options->split_bytes;
 }
 
 fr_status import_reader_next(import_reader *reader, import_batch *batch, fr_error *error)
@@ -302,12 +340,17 @@ fr_status import_reader_next(import_reader *reader, import_batch *batch, fr_erro
 
 int64_t import_reader_done(const import_reader *reader)
 {
-    return reader->done_bytes + (reader->open ? reader->source.read_bytes : 0);
+    if (!reader->open)
+        return reader->done_bytes;
+    const import_parquet *parquet = &reader->parquet;
+    double share = parquet->rows > 0 ? (double)parquet->row / (double)parquet->rows : 0;
+    return reader->done_bytes + reader->source.read_bytes + (int64_t)(share * (double)reader->files->list[reader->file].bytes);
 }
 
 void import_reader_release(import_reader *reader)
 {
     import_source_close(&reader->source);
+    import_parquet_close(&reader->parquet);
     fr_deallocate(reader->window);
     memset(reader, 0, sizeof *reader);
 }

@@ -19,14 +19,14 @@ static const struct {
     [FR_IMPORT_EMPTY] = {"empty", "a file or document without text, dropped", true},
     [FR_IMPORT_BAD_JSON] = {"bad-json", "a line that is not JSON, dropped", true},
     [FR_IMPORT_NO_TEXT] = {"no-text", "a JSON line without a string under the text key, dropped", true},
-    [FR_IMPORT_NULL_TEXT] = {"null-text", "a JSON line whose text is null, dropped", true},
+    [FR_IMPORT_NULL_TEXT] = {"null-text", "a JSON line or parquet row whose text is null, dropped", true},
     [FR_IMPORT_TRUNCATED] = {"truncated", "a compressed file cut short; the document at the cut is dropped, those before it kept", true},
     [FR_IMPORT_DUPLICATE_KEY] = {"duplicate-key", "a JSON line with the text key more than once, the last one taken", false},
     [FR_IMPORT_INVALID_UTF8] = {"invalid-utf8", "text that is not valid UTF-8, kept byte for byte (a lone JSON surrogate becomes U+FFFD)", false},
     [FR_IMPORT_BOM] = {"bom", "a file that begins with a UTF-8 byte-order mark; the mark is removed, the text kept", false},
     [FR_IMPORT_NUL] = {"nul", "a document with NUL bytes, kept", false},
     [FR_IMPORT_CRLF] = {"crlf", "a document with CR LF line ends, kept as they are", false},
-    [FR_IMPORT_UNKNOWN_FILE] = {"unknown-file", "a file that is not .txt or .jsonl (or either with .gz or .zst), skipped", false},
+    [FR_IMPORT_UNKNOWN_FILE] = {"unknown-file", "a file that is not .txt or .jsonl (or either with .gz or .zst) or .parquet, skipped", false},
 };
 
 const char *fr_import_kind_name(fr_import_kind kind)
