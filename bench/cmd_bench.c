@@ -236,7 +236,7 @@ typedef struct encoding {
 static void encode(void *context)
 {
     encoding *e = context;
-    e->count = fr_tokenizer_encode(e->tokenizer, e->text, e->bytes, e->ids, (int64_t)e->bytes);
+    e->count = fr_tokenizer_encode(e->tokenizer, e->text, e->bytes, e->ids, (int64_t)e->bytes + 1);
 }
 
 static fr_status train_on(const fr_mapping *file, const fr_tokenizer_options *options, fr_tokenizer **out,
@@ -268,7 +268,7 @@ static fr_status run_tokenizer(cli_run *run, fr_error *error)
     seconds = bench_now() - start;
     e.text = (const char *)file.data;
     e.bytes = file.bytes < (8u << 20) ? file.bytes : 8u << 20;
-    e.ids = fr_allocate(e.bytes * sizeof *e.ids + 4);
+    e.ids = fr_allocate((e.bytes + 1) * sizeof *e.ids);
     if (status == FR_OK && !e.ids)
         status = fr_error_memory(error, e.bytes * 4, "token ids");
     if (status == FR_OK) {

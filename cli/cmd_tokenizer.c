@@ -133,7 +133,7 @@ static fr_status run_encode(cli_run *run, fr_error *error)
     FR_TRY(read_argument(run, 0, &text, &bytes, error));
     FR_TRY(open_tokenizer(cli_text(run, "tokenizer"), &tokenizer, error));
     int32_t *ids = fr_arena_alloc(&run->arena, (bytes + 1) * sizeof *ids);
-    int64_t count = ids ? fr_tokenizer_encode(tokenizer, text, bytes, ids, (int64_t)bytes) : -1;
+    int64_t count = ids ? fr_tokenizer_encode(tokenizer, text, bytes, ids, (int64_t)bytes + 1) : -1;
     fr_tokenizer_free(tokenizer);
     if (count < 0)
         return fr_error_memory(error, bytes * 4, "token ids");

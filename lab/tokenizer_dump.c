@@ -38,7 +38,7 @@ static fr_status train(int32_t vocab, const char *text, size_t bytes, const char
 static fr_status encode(const fr_tokenizer *tokenizer, const char *text, size_t bytes, fr_error *error)
 {
     int32_t *ids = fr_allocate((bytes + 1) * sizeof *ids);
-    int64_t count = ids ? fr_tokenizer_encode(tokenizer, text, bytes, ids, (int64_t)bytes) : -1;
+    int64_t count = ids ? fr_tokenizer_encode(tokenizer, text, bytes, ids, (int64_t)bytes + 1) : -1;
     for (int64_t i = 0; i < count; i++)
         printf("%d\n", ids[i]);
     fr_deallocate(ids);

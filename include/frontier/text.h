@@ -21,7 +21,9 @@
 
 /* Byte-level BPE. A trained one has ids 0..255 = the bytes, then the merges in the order they were made, then
  * the nine chat specials (<|bos|>, <|user_start|>, ...). One read from a file keeps the file's ids, gaps too.
- * Bytes that are not UTF-8 split as U+FFFD would, one character each, and always come back as they were. */
+ * Bytes that are not UTF-8 split as U+FFFD would, one character each, and always come back as they were.
+ * The other kind, for models from elsewhere, is SentencePiece's BPE (Llama 1 and 2, llama2.c): the text with a
+ * space in front is one chunk that starts as characters; a character that is no token becomes byte tokens. */
 typedef struct fr_tokenizer fr_tokenizer;
 
 typedef enum fr_byte_lengths {
@@ -37,6 +39,11 @@ fr_status fr_tokenizer_load(fr_tokenizer **out, const char *path, fr_error *erro
 /* The same from memory, for fuzzing; `origin` names it in errors. */
 fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin,
                              fr_error *error);
+/* Reads llama2.c's tokenizer file of exactly `vocab` tokens with scores; encodes and decodes as that program. */
+fr_status fr_tokenizer_load_llama2c(fr_tokenizer **out, const char *path, int32_t vocab, fr_error *error);
+/* The same from memory, for fuzzing; `origin` names it in errors. */
+fr_status fr_tokenizer_parse_llama2c(fr_tokenizer **out, const void *bytes, size_t count, int32_t vocab,
+                                     const char *origin, fr_error *error);
 /* Reads a tiktoken rank file (base64 SPACE rank per line); pattern NULL = ours. Specials get the ids after
  * the last rank; a NULL among them leaves its id unused (cl100k: NULL, then <|endoftext|>). */
 fr_status fr_tokenizer_load_tiktoken(fr_tokenizer **out, const char *path, const char *pattern,
@@ -50,8 +57,11 @@ void fr_tokenizer_free(fr_tokenizer *tokenizer);
 int32_t fr_tokenizer_vocab(const fr_tokenizer *tokenizer); /* ids are 0..vocab-1, specials included */
 /* <|bos|>, or what a file has: <|endoftext|>, <|begin_of_text|>, <s>, its first special; else -1. */
 int32_t fr_tokenizer_bos(const fr_tokenizer *tokenizer);
-/* Upper bound of ids for n bytes is n. Encodes text only: special strings are ordinary text. Returns the
- * number of ids, written up to `capacity`; any byte string is legal; -1 when memory runs out (or the split
+/* Bytes that encode puts in front of a text: 1 (a space) in SentencePiece's kind, else 0. The first token after
+ * the start of a text holds them, so it stands for so many bytes less of the text. */
+int32_t fr_tokenizer_prefix(const fr_tokenizer *tokenizer);
+/* Upper bound of ids for n bytes is n + prefix. Encodes text only: special strings are ordinary text. Returns
+ * the number of ids, written up to `capacity`; any byte string is legal; -1 when memory runs out (or the split
  * pattern of an outside file exceeds PCRE2's limits). Lowest rank first, leftmost on ties, as tiktoken. */
 int64_t fr_tokenizer_encode(const fr_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
                             int64_t capacity);
@@ -60,6 +70,10 @@ fr_status fr_tokenizer_decode(const fr_tokenizer *tokenizer, const int32_t *ids,
                               fr_buffer *out, fr_error *error);
 /* Bytes of one token (not NUL-terminated), owned by the tokenizer; NULL for an id that names none. */
 const char *fr_tokenizer_token(const fr_tokenizer *tokenizer, int32_t id, size_t *bytes);
+/* What the token adds to a text behind the token `previous` (-1: at the start): its bytes, without the space
+ * that encode put in front of the text. */
+const char *fr_tokenizer_token_after(const fr_tokenizer *tokenizer, int32_t previous, int32_t id,
+                                     size_t *bytes);
 int32_t fr_tokenizer_special(const fr_tokenizer *tokenizer, const char *text); /* id or -1 */
 /* Writes vocab int32 byte lengths. */
 void fr_tokenizer_byte_lengths(const fr_tokenizer *tokenizer, fr_byte_lengths convention, int32_t *lengths);

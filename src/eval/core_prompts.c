@@ -74,14 +74,14 @@ fr_status fr_core_prompt(fr_buffer *out, const fr_core_task *task, const fr_core
 static fr_status tokenize(fr_core_row *row, fr_arena *arena, fr_core_text text, const fr_tokenizer *tokenizer,
                           fr_error *error)
 {
-    row->ids = fr_arena_alloc(arena, (text.count + 1) * sizeof *row->ids);
+    row->ids = fr_arena_alloc(arena, (text.count + 2) * sizeof *row->ids);
     if (!row->ids)
         return fr_error_memory(error, text.count * sizeof *row->ids, "a prompt's tokens");
     int32_t bos = fr_tokenizer_bos(tokenizer);
     int64_t front = bos >= 0;
     row->ids[0] = bos;
     row->count =
-        fr_tokenizer_encode(tokenizer, text.bytes, text.count, row->ids + front, (int64_t)text.count);
+        fr_tokenizer_encode(tokenizer, text.bytes, text.count, row->ids + front, (int64_t)text.count + 1);
     if (row->count < 0)
         return fr_error_memory(error, text.count, "tokenizing a prompt");
     row->count += front;

@@ -159,7 +159,7 @@ static fr_status check_options(const fr_sample_options *options, fr_error *error
 
 static fr_status allocate(sampling *s, size_t prompt_bytes, fr_error *error)
 {
-    size_t most = prompt_bytes + 2 + (size_t)s->options->tokens;
+    size_t most = prompt_bytes + 3 + (size_t)s->options->tokens;
     size_t scratch = fr_sample_scratch_bytes(s->vocab);
     s->ids = fr_allocate(most * sizeof *s->ids);
     s->logits = fr_allocate((size_t)s->vocab * sizeof *s->logits);
@@ -175,7 +175,7 @@ static fr_status encode_prompt(sampling *s, const char *prompt, fr_error *error)
     size_t bytes = strlen(prompt);
     if (bos >= 0)
         s->ids[s->length++] = bos;
-    int64_t count = fr_tokenizer_encode(s->tokenizer, prompt, bytes, s->ids + s->length, (int64_t)bytes);
+    int64_t count = fr_tokenizer_encode(s->tokenizer, prompt, bytes, s->ids + s->length, (int64_t)bytes + 1);
     if (count < 0)
         return fr_error_memory(error, bytes, "the prompt's tokens");
     s->length += count;
@@ -199,9 +199,9 @@ static fr_status extend(sampling *s, bool *over, fr_error *error)
         *over = true;
         return FR_OK;
     }
-    s->ids[s->length++] = id;
     size_t bytes = 0;
-    const char *text = fr_tokenizer_token(s->tokenizer, id, &bytes);
+    const char *text = fr_tokenizer_token_after(s->tokenizer, s->ids[s->length - 1], id, &bytes);
+    s->ids[s->length++] = id;
     return text ? hand_out(s, text, bytes, false, error) : FR_OK;
 }
 

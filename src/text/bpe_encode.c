@@ -29,11 +29,49 @@ static inline int32_t merge_rank(const fr_tokenizer *t, int32_t left, int32_t ri
     }
 }
 
-static int64_t merge_short(const fr_tokenizer *t, const uint8_t *bytes, size_t count, int32_t *symbols)
+/* ---- what merging starts from ---------------------------------------------------------------------- */
+
+/* A byte and the continuation bytes behind it, at most four in all: characters, and for text that is no UTF-8
+ * what llama2.c takes for one. */
+static size_t character_length(const uint8_t *text, size_t count)
 {
-    int32_t ranks[FR_BPE_SHORT], results[FR_BPE_SHORT] = {0}; /* of the pair (i, i+1) */
+    size_t length = 1;
+    while (length < count && length < 4 && (text[length] & 0xC0) == 0x80)
+        length++;
+    return length;
+}
+
+/* SentencePiece: a space, then a symbol per character that is a token, else a symbol per byte. */
+static size_t character_symbols(const fr_tokenizer *t, const uint8_t *text, size_t count, int32_t *symbols)
+{
+    size_t n = 0;
+    if (count)
+        symbols[n++] = fr_tokenizer_find(t, (const uint8_t *)" ", 1);
+    for (size_t at = 0, length; at < count; at += length) {
+        length = character_length(text + at, count - at);
+        int32_t whole = fr_tokenizer_find(t, text + at, length);
+        if (whole >= 0)
+            symbols[n++] = whole;
+        for (size_t i = 0; whole < 0 && i < length; i++)
+            symbols[n++] = t->byte_ids[text[at + i]];
+    }
+    return n;
+}
+
+static size_t first_symbols(const fr_tokenizer *t, const uint8_t *bytes, size_t count, int32_t *symbols)
+{
+    if (t->sentencepiece)
+        return character_symbols(t, bytes, count, symbols);
     for (size_t i = 0; i < count; i++)
         symbols[i] = t->byte_ids[bytes[i]];
+    return count;
+}
+
+/* ---- short chunks ----------------------------------------------------------------------------------- */
+
+static int64_t merge_short(const fr_tokenizer *t, int32_t *symbols, size_t count)
+{
+    int32_t ranks[FR_BPE_SHORT], results[FR_BPE_SHORT] = {0}; /* of the pair (i, i+1) */
     for (size_t i = 0; i + 1 < count; i++)
         ranks[i] = merge_rank(t, symbols[i], symbols[i + 1], &results[i]);
     while (count > 1) {
@@ -133,10 +171,9 @@ static void rank_pair(const fr_tokenizer *t, long_chunk *chunk, int32_t at)
         chunk->ranks[at] = merge_rank(t, chunk->symbols[at], chunk->symbols[next], &chunk->results[at]);
 }
 
-static void long_chunk_start(const fr_tokenizer *t, long_chunk *chunk, const uint8_t *bytes, int32_t count)
+static void long_chunk_start(const fr_tokenizer *t, long_chunk *chunk, int32_t count)
 {
     for (int32_t i = 0; i < count; i++) {
-        chunk->symbols[i] = t->byte_ids[bytes[i]];
         chunk->next[i] = i + 1 < count ? i + 1 : -1;
         chunk->previous[i] = i - 1;
     }
@@ -167,9 +204,9 @@ static void long_chunk_merge(const fr_tokenizer *t, long_chunk *chunk, int32_t a
         push(chunk, entry_of(chunk, before));
 }
 
-static int64_t merge_long(const fr_tokenizer *t, long_chunk *chunk, const uint8_t *bytes, size_t count)
+static int64_t merge_long(const fr_tokenizer *t, long_chunk *chunk, size_t count)
 {
-    long_chunk_start(t, chunk, bytes, (int32_t)count);
+    long_chunk_start(t, chunk, (int32_t)count);
     while (chunk->heap_count) {
         uint64_t top = pop(chunk);
         int32_t at = (int32_t)(uint32_t)top;
@@ -188,15 +225,17 @@ static int64_t merge_long(const fr_tokenizer *t, long_chunk *chunk, const uint8_
 int64_t fr_bpe_merge_chunk(const fr_tokenizer *t, fr_bpe_scratch *scratch, const uint8_t *bytes, size_t count,
                            const int32_t **ids)
 {
-    if (count <= FR_BPE_SHORT) {
-        *ids = scratch->small;
-        return merge_short(t, bytes, count, scratch->small);
-    }
     long_chunk chunk;
-    if (!long_chunk_reserve(scratch, count, &chunk))
-        return -1;
-    *ids = chunk.symbols;
-    return merge_long(t, &chunk, bytes, count);
+    size_t most = count + (size_t)fr_tokenizer_prefix(t);
+    int32_t *symbols = scratch->small;
+    if (most > FR_BPE_SHORT) {
+        if (!long_chunk_reserve(scratch, most, &chunk))
+            return -1;
+        symbols = chunk.symbols;
+    }
+    *ids = symbols;
+    size_t start = first_symbols(t, bytes, count, symbols);
+    return most > FR_BPE_SHORT ? merge_long(t, &chunk, start) : merge_short(t, symbols, start);
 }
 
 void fr_bpe_scratch_release(fr_bpe_scratch *scratch)
@@ -212,7 +251,7 @@ void fr_bpe_scratch_release(fr_bpe_scratch *scratch)
 static int64_t encode_chunk(const fr_tokenizer *t, fr_bpe_scratch *scratch, const uint8_t *bytes,
                             size_t count, const int32_t **ids)
 {
-    if (count <= t->longest_piece) {
+    if (count <= t->longest_piece && !t->sentencepiece) {
         int32_t id = fr_tokenizer_find(t, bytes, count);
         if (id >= 0 && t->tokens[id].flags & FR_TOKEN_DIRECT) {
             scratch->small[0] = id;
@@ -221,6 +260,16 @@ static int64_t encode_chunk(const fr_tokenizer *t, fr_bpe_scratch *scratch, cons
         }
     }
     return fr_bpe_merge_chunk(t, scratch, bytes, count, ids);
+}
+
+/* The next chunk that starts at or behind *end. */
+static fr_split_step next_chunk(const fr_tokenizer *t, fr_splitter *splitter, size_t *start, size_t *end)
+{
+    if (!t->sentencepiece)
+        return fr_splitter_next(splitter, start, end);
+    *start = *end;
+    *end = splitter->bytes;
+    return *start < *end ? FR_SPLIT_CHUNK : FR_SPLIT_END;
 }
 
 int64_t fr_tokenizer_encode(const fr_tokenizer *t, const char *text, size_t bytes, int32_t *ids,
@@ -232,7 +281,7 @@ int64_t fr_tokenizer_encode(const fr_tokenizer *t, const char *text, size_t byte
     int64_t total = 0, count = 0;
     fr_split_step step =
         fr_splitter_init(&splitter, t->pattern, text, bytes) ? FR_SPLIT_CHUNK : FR_SPLIT_FAILED;
-    while (step == FR_SPLIT_CHUNK && (step = fr_splitter_next(&splitter, &start, &end)) == FR_SPLIT_CHUNK) {
+    while (step == FR_SPLIT_CHUNK && (step = next_chunk(t, &splitter, &start, &end)) == FR_SPLIT_CHUNK) {
         const int32_t *chunk = NULL;
         count = encode_chunk(t, &scratch, (const uint8_t *)text + start, end - start, &chunk);
         if (count < 0)

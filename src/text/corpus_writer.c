@@ -298,7 +298,7 @@ static fr_status reserve_scratch(fr_corpus_writer *writer, size_t bytes, fr_erro
 
 fr_status fr_corpus_writer_document(fr_corpus_writer *writer, fr_corpus_split split, const char *text, size_t bytes, fr_error *error)
 {
-    FR_TRY(reserve_scratch(writer, bytes, error));
+    FR_TRY(reserve_scratch(writer, bytes + 1, error));
     int64_t count = fr_tokenizer_encode(writer->tokenizer, text, bytes, writer->scratch, writer->scratch_capacity);
     if (count < 0)
         return fr_error_memory(error, bytes, "encoding a document");

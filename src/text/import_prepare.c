@@ -59,8 +59,8 @@ static void prepare_one(void *context, int64_t index, int thread)
         inspect(document);
     if (!job->keep || job->keep[index] != 0 || document->problem != FR_IMPORT_KINDS)
         return;
-    document->ids = job->documents->ids + record->offset;
-    document->count = fr_tokenizer_encode(job->tokenizer, document->text, document->bytes, document->ids, (int64_t)record->bytes);
+    document->ids = job->documents->ids + record->offset + (size_t)index; /* one id more than bytes, at most */
+    document->count = fr_tokenizer_encode(job->tokenizer, document->text, document->bytes, document->ids, (int64_t)record->bytes + 1);
 }
 
 static fr_status reserve(import_documents *documents, const import_batch *batch, bool encode, fr_error *error)
@@ -73,8 +73,9 @@ static fr_status reserve(import_documents *documents, const import_batch *batch,
         documents->list = list;
         documents->capacity = batch->count * 2;
     }
-    if (encode && batch->bytes > documents->ids_capacity) {
-        size_t size = (batch->bytes + batch->bytes / 4) * sizeof *documents->ids;
+    size_t most_ids = batch->bytes + (size_t)batch->count;
+    if (encode && most_ids > documents->ids_capacity) {
+        size_t size = (most_ids + most_ids / 4) * sizeof *documents->ids;
         fr_deallocate(documents->ids);
         documents->ids_capacity = 0;
         documents->ids = fr_allocate(size);

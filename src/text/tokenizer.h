@@ -1,13 +1,13 @@
 /* text/tokenizer.h: what a tokenizer is made of, for the files that make one.
  *
- * Three makers (training, tokenizer.json, tiktoken ranks) share one path: begin with the number of ids and
+ * Four makers (training, tokenizer.json, tiktoken ranks, llama2.c's scores) share one path: begin with the number of ids and
  * the pattern, set tokens, index the pieces, add merges, finish. finish derives everything else, so that
  * two makers that set the same things get the same tokenizer and the same hash.
  *
  * A merge is (left, right) -> result at a rank; the lowest rank is applied first. Training and
- * tokenizer.json number them 0, 1, 2, ...; a rank file has no merges, only tokens, and means: any two
- * neighbours whose bytes joined are a token merge at that token's rank. Read like this all three encode by
- * the same code.
+ * tokenizer.json number them 0, 1, 2, ...; a rank file or llama2.c's file has no merges, only tokens, and
+ * means: any two neighbours whose bytes joined are a token merge at that token's rank. Read like this all four
+ * encode by the same code.
  */
 #ifndef FRONTIER_TEXT_TOKENIZER_H
 #define FRONTIER_TEXT_TOKENIZER_H
@@ -21,6 +21,7 @@ enum {
     FR_TOKEN_SPECIAL = 4, /* an added token that is control, not text */
     FR_TOKEN_RAW = 8,     /* its text in the file is not in the byte alphabet, so no bytes lead to it */
     FR_TOKEN_DIRECT = 16, /* a chunk with exactly these bytes encodes to this one id */
+    FR_TOKEN_BYTE = 32,   /* SentencePiece's <0x41>: one byte of a character that is no token */
 };
 
 typedef struct fr_token {
@@ -54,7 +55,8 @@ struct fr_tokenizer {
     size_t piece_slots, merge_slots, longest_piece;
     int64_t merge_count;
     int32_t vocab, added_count, bos;
-    bool whole_chunks; /* a chunk that is a token is that token, whatever the merges say */
+    bool whole_chunks;  /* a chunk that is a token is that token, whatever the merges say */
+    bool sentencepiece; /* no split: see text.h; set before the pieces are indexed */
     int32_t byte_ids[256];
     char hash[65];
 };
@@ -85,9 +87,16 @@ typedef struct fr_bpe_scratch {
     size_t capacity;
 } fr_bpe_scratch;
 
-/* Ids of one chunk by merging alone; *ids points into the scratch. -1 when memory runs out. */
+/* Ids of one chunk (in SentencePiece's kind: of a whole text, the space in front included) by merging alone;
+ * *ids points into the scratch. -1 when memory runs out. */
 int64_t fr_bpe_merge_chunk(const fr_tokenizer *tokenizer, fr_bpe_scratch *scratch, const uint8_t *bytes,
                            size_t count, const int32_t **ids);
 void fr_bpe_scratch_release(fr_bpe_scratch *scratch);
+
+/* ---- tokens that mean all their cuts (tokenizer_cuts.c) -------------------------------------------- */
+
+/* Appends to `merges` (of fr_merge) the merges that lead to token `id`: one for each cut into two tokens. False:
+ * memory is out. */
+bool fr_tokenizer_add_cuts(const fr_tokenizer *tokenizer, int32_t id, int32_t rank, fr_buffer *merges);
 
 #endif

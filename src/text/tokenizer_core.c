@@ -90,11 +90,30 @@ int32_t fr_tokenizer_find(const fr_tokenizer *t, const uint8_t *bytes, size_t le
 
 static bool is_piece(const fr_token *token)
 {
-    return token->bytes && (token->flags & (FR_TOKEN_MODEL | FR_TOKEN_RAW)) == FR_TOKEN_MODEL;
+    return token->bytes && (token->flags & (FR_TOKEN_MODEL | FR_TOKEN_RAW | FR_TOKEN_BYTE)) == FR_TOKEN_MODEL;
+}
+
+/* The byte tokens of SentencePiece's kind, and the space that encode puts in front. */
+static fr_status list_byte_tokens(fr_tokenizer *t, fr_error *error)
+{
+    for (int value = 0; value < 256; value++)
+        t->byte_ids[value] = -1;
+    for (int32_t id = 0; id < t->vocab; id++)
+        if (t->tokens[id].flags & FR_TOKEN_BYTE)
+            t->byte_ids[t->tokens[id].bytes[0]] = id;
+    for (int value = 0; value < 256; value++)
+        if (t->byte_ids[value] < 0)
+            return fr_error_set(error, FR_BAD_DATA, NULL, "byte fallback needs a token for every byte",
+                                "no token <0x%02X>", value);
+    if (fr_tokenizer_find(t, (const uint8_t *)" ", 1) < 0)
+        return fr_error_set(error, FR_BAD_DATA, NULL, "the text gets a space in front", "no token is a space");
+    return FR_OK;
 }
 
 static fr_status find_byte_ids(fr_tokenizer *t, fr_error *error)
 {
+    if (t->sentencepiece)
+        return list_byte_tokens(t, error);
     for (int value = 0; value < 256; value++) {
         uint8_t byte = (uint8_t)value;
         t->byte_ids[value] = fr_tokenizer_find(t, &byte, 1);
@@ -169,7 +188,7 @@ static fr_status find_direct(fr_tokenizer *t, fr_error *error)
     int64_t count = 0;
     for (int32_t id = 0; id < t->vocab && count >= 0; id++) {
         fr_token *token = &t->tokens[id];
-        if (!is_piece(token))
+        if (!is_piece(token) || t->sentencepiece)
             continue;
         const int32_t *ids = NULL;
         count = t->whole_chunks ? 1 : fr_bpe_merge_chunk(t, &scratch, token->bytes, token->length, &ids);
@@ -195,7 +214,8 @@ static fr_status list_added(fr_tokenizer *t, fr_error *error)
 
 static void choose_bos(fr_tokenizer *t)
 {
-    static const char *const names[] = {"<|bos|>", "<|endoftext|>", "<|begin_of_text|>", "<s>"};
+    static const char *const names[] = {"<|bos|>", "<|endoftext|>", "<|begin_of_text|>", "<s>",
+                                        "\n<s>\n"}; /* the last is llama2.c's */
     for (size_t i = 0; i < sizeof names / sizeof names[0] && t->bos < 0; i++)
         t->bos = fr_tokenizer_special(t, names[i]);
     for (int32_t i = 0; i < t->added_count && t->bos < 0; i++)
@@ -210,7 +230,7 @@ static fr_status name_by_hash(fr_tokenizer *t, fr_error *error)
     fr_buffer_init(&all, 0);
     const char *pattern = fr_split_pattern_text(t->pattern);
     fr_buffer_printf(&all, "frontier byte-pair tokenizer 1\n%zu %s\n%d %d %lld\n", strlen(pattern), pattern,
-                     t->vocab, t->whole_chunks, (long long)t->merge_count);
+                     t->vocab, t->whole_chunks + 2 * t->sentencepiece, (long long)t->merge_count);
     for (int32_t id = 0; id < t->vocab; id++) {
         const fr_token *token = &t->tokens[id];
         fr_buffer_printf(&all, "%u %u ", token->length, token->flags & ~(uint32_t)FR_TOKEN_DIRECT);
@@ -269,6 +289,21 @@ const char *fr_tokenizer_token(const fr_tokenizer *t, int32_t id, size_t *bytes)
     return known ? (const char *)t->tokens[id].bytes : NULL;
 }
 
+int32_t fr_tokenizer_prefix(const fr_tokenizer *t)
+{
+    return t->sentencepiece ? 1 : 0;
+}
+
+const char *fr_tokenizer_token_after(const fr_tokenizer *t, int32_t previous, int32_t id, size_t *bytes)
+{
+    const char *text = fr_tokenizer_token(t, id, bytes);
+    bool first = previous < 0 || previous == t->bos;
+    if (!text || !first || !t->sentencepiece || text[0] != ' ')
+        return text;
+    (*bytes)--;
+    return text + 1;
+}
+
 int32_t fr_tokenizer_special(const fr_tokenizer *t, const char *text)
 {
     size_t length = strlen(text);
@@ -293,8 +328,10 @@ fr_status fr_tokenizer_decode(const fr_tokenizer *t, const int32_t *ids, int64_t
             return fr_error_set(error, FR_BAD_DATA, NULL, "were these ids made by another tokenizer?",
                                 "id %d at position %lld is no token", id, (long long)i);
         }
+        size_t length = 0;
+        const char *text = fr_tokenizer_token_after(t, i ? ids[i - 1] : -1, id, &length);
         if (specials || !(t->tokens[id].flags & FR_TOKEN_SPECIAL))
-            fr_buffer_append(out, t->tokens[id].bytes, t->tokens[id].length);
+            fr_buffer_append(out, text, length);
     }
     return out->failed ? fr_error_memory(error, out->limit, "decoded text") : FR_OK;
 }

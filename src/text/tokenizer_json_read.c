@@ -1,4 +1,5 @@
-/* Reading tokenizer.json files as Hugging Face's `tokenizers` writes them, byte-level BPE only.
+/* Reading tokenizer.json files as Hugging Face's `tokenizers` writes them: byte-level BPE, and SentencePiece's BPE
+ * with byte fallback.
  *
  * A file says much that changes ids: a normalizer, a prefix space, a dropout. What we do not do is refused
  * by name; nothing that matters is skipped over. Ignored are run-time settings that never touch the ids of
@@ -9,6 +10,7 @@
 #include "text/pretokenizer.h"
 #include "text/tokenizer.h"
 #include "text/tokenizer_alphabet.h"
+#include "text/tokenizer_pieces.h"
 #include <jansson.h>
 #include <string.h>
 
@@ -18,6 +20,7 @@ typedef struct reader {
     fr_tokenizer *made;
     fr_buffer text; /* scratch: one token's bytes, or a merge's two tokens end to end */
     fr_merge *merges;
+    bool sentencepiece;
 } reader;
 
 static fr_status refuse(const reader *r, const char *hint, const char *what)
@@ -44,7 +47,7 @@ static fr_status check_model(const reader *r, const json_t *root, const json_t *
                  *dropout = json_object_get(model, "dropout");
     if (!json_is_object(model) || (json_object_get(model, "type") && !is_type(model, "BPE")))
         return refuse(r, "only byte-level BPE tokenizers are supported", "no model of type BPE");
-    if (!is_absent(normalizer))
+    if (!is_absent(normalizer) && !r->sentencepiece)
         return refuse(r, "it would change the text before encoding", "a normalizer is not supported");
     if (!is_absent(dropout) && json_number_value(dropout) != 0)
         return refuse(r, "encoding would be random", "model.dropout is not supported");
@@ -52,9 +55,13 @@ static fr_status check_model(const reader *r, const json_t *root, const json_t *
         !is_absent(json_object_get(model, "end_of_word_suffix")))
         return refuse(r, "only byte-level BPE tokenizers are supported",
                       "subword prefixes and word suffixes are not supported");
-    if (json_is_true(json_object_get(model, "byte_fallback")))
-        return refuse(r, "only byte-level BPE tokenizers are supported",
-                      "model.byte_fallback is not supported");
+    if (json_is_true(json_object_get(model, "byte_fallback")) != r->sentencepiece)
+        return refuse(r, "byte fallback goes with the normalizer that puts U+2581 in front, and only with it",
+                      "model.byte_fallback does not fit the normalizer");
+    if (r->sentencepiece && (!is_absent(json_object_get(root, "pre_tokenizer")) ||
+                             json_is_true(json_object_get(model, "ignore_merges"))))
+        return refuse(r, "SentencePiece's BPE is read without them",
+                      "a pre_tokenizer or ignore_merges beside byte fallback is not supported");
     return FR_OK;
 }
 
@@ -133,6 +140,30 @@ static fr_status count_ids(const reader *r, json_t *vocab, const json_t *added, 
     return FR_OK;
 }
 
+/* Appends the bytes that a spelling stands for. False: it is not in the byte alphabet. */
+static bool read_spelling(reader *r, const char *text, size_t length)
+{
+    if (!r->sentencepiece)
+        return fr_alphabet_read(&r->text, text, length);
+    fr_pieces_read(&r->text, text, length);
+    return true;
+}
+
+/* One entry of the vocabulary as bytes in r->text; returns its flags. */
+static uint32_t read_entry(reader *r, const char *text, size_t length)
+{
+    int byte = r->sentencepiece ? fr_pieces_byte(text, length) : -1;
+    fr_buffer_clear(&r->text);
+    if (byte >= 0) {
+        fr_buffer_append(&r->text, &(uint8_t){(uint8_t)byte}, 1);
+        return FR_TOKEN_MODEL | FR_TOKEN_BYTE;
+    }
+    if (read_spelling(r, text, length))
+        return FR_TOKEN_MODEL;
+    fr_buffer_append(&r->text, text, length);
+    return FR_TOKEN_MODEL | FR_TOKEN_RAW;
+}
+
 static fr_status read_vocab(reader *r, json_t *vocab)
 {
     const char *key;
@@ -140,12 +171,7 @@ static fr_status read_vocab(reader *r, json_t *vocab)
     json_object_foreach(vocab, key, value)
     {
         size_t length = strlen(key);
-        uint32_t flags = FR_TOKEN_MODEL;
-        fr_buffer_clear(&r->text);
-        if (!fr_alphabet_read(&r->text, key, length)) {
-            flags |= FR_TOKEN_RAW;
-            fr_buffer_append(&r->text, key, length);
-        }
+        uint32_t flags = read_entry(r, key, length);
         if (r->text.failed)
             return fr_error_memory(r->error, length, "a token");
         FR_TRY(fr_tokenizer_set_token(r->made, (int32_t)json_integer_value(value), r->text.data,
@@ -209,9 +235,9 @@ static fr_status read_merge(reader *r, const json_t *item, int32_t rank)
     const char *texts[2] = {NULL, NULL};
     size_t lengths[2] = {0, 0};
     fr_buffer_clear(&r->text);
-    bool fine = merge_texts(item, texts, lengths) && fr_alphabet_read(&r->text, texts[0], lengths[0]);
+    bool fine = merge_texts(item, texts, lengths) && read_spelling(r, texts[0], lengths[0]);
     size_t cut = r->text.length;
-    fine = fine && fr_alphabet_read(&r->text, texts[1], lengths[1]) && !r->text.failed && cut > 0 &&
+    fine = fine && read_spelling(r, texts[1], lengths[1]) && !r->text.failed && cut > 0 &&
            cut < r->text.length;
     const uint8_t *bytes = (const uint8_t *)r->text.data;
     fr_merge merge = {.rank = rank, .left = -1};
@@ -227,7 +253,24 @@ static fr_status read_merge(reader *r, const json_t *item, int32_t rank)
     return FR_OK;
 }
 
-static fr_status read_merges(reader *r, const json_t *merges)
+/* Merges of one rank are one choice, made at the leftmost place; a file of ours says where ranks are shared. */
+static fr_status read_ranks(reader *r, const json_t *ranks, size_t count)
+{
+    if (is_absent(ranks))
+        return FR_OK;
+    if (!json_is_array(ranks) || json_array_size(ranks) != count)
+        return refuse(r, NULL, "model.frontier_merge_ranks is not a rank for every merge");
+    for (size_t i = 0; i < count; i++) {
+        const json_t *value = json_array_get(ranks, i);
+        json_int_t rank = json_integer_value(value);
+        if (!json_is_integer(value) || rank < (i ? r->merges[i - 1].rank : 0) || rank > (json_int_t)i)
+            return refuse(r, NULL, "model.frontier_merge_ranks do not rise");
+        r->merges[i].rank = (int32_t)rank;
+    }
+    return FR_OK;
+}
+
+static fr_status read_merges(reader *r, const json_t *merges, const json_t *ranks)
 {
     size_t count = json_array_size(merges), i;
     json_t *item;
@@ -237,6 +280,7 @@ static fr_status read_merges(reader *r, const json_t *merges)
     if (!r->merges)
         return fr_error_memory(r->error, count * sizeof *r->merges, "a tokenizer's merges");
     json_array_foreach(merges, i, item) FR_TRY(read_merge(r, item, (int32_t)i));
+    FR_TRY(read_ranks(r, ranks, count));
     return fr_tokenizer_finish(r->made, r->merges, (int64_t)count, r->error);
 }
 
@@ -248,17 +292,20 @@ static fr_status read_root(reader *r, const json_t *root)
     json_t *vocab = json_object_get(model, "vocab");
     const char *pattern = NULL;
     int32_t count = 0;
+    r->sentencepiece = fr_pieces_normalizer(json_object_get(root, "normalizer"));
     FR_TRY(check_model(r, root, model));
-    FR_TRY(read_pattern(r, json_object_get(root, "pre_tokenizer"), &pattern));
+    if (!r->sentencepiece)
+        FR_TRY(read_pattern(r, json_object_get(root, "pre_tokenizer"), &pattern));
     if (!json_is_object(vocab) || (!is_absent(added) && !json_is_array(added)))
         return refuse(r, NULL, "model.vocab is not an object, or added_tokens is not an array");
     FR_TRY(count_ids(r, vocab, added, &count));
     FR_TRY(fr_tokenizer_begin(&r->made, count, pattern, r->error));
+    r->made->sentencepiece = r->sentencepiece;
     FR_TRY(read_vocab(r, vocab));
     FR_TRY(read_added(r, vocab, added));
     FR_TRY(fr_tokenizer_index_pieces(r->made, r->error));
     r->made->whole_chunks = json_is_true(json_object_get(model, "ignore_merges"));
-    return read_merges(r, json_object_get(model, "merges"));
+    return read_merges(r, json_object_get(model, "merges"), json_object_get(model, "frontier_merge_ranks"));
 }
 
 fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin,

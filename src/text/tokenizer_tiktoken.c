@@ -113,20 +113,6 @@ static fr_status add_specials(fr_tokenizer *t, int32_t first, const char *const 
     return FR_OK;
 }
 
-/* Adds the merges that lead to token `id`: one for each cut into two tokens. */
-static bool add_cuts(const fr_tokenizer *t, int32_t id, fr_buffer *merges)
-{
-    const fr_token *token = &t->tokens[id];
-    for (uint32_t cut = 1; cut < token->length; cut++) {
-        int32_t left = fr_tokenizer_find(t, token->bytes, cut);
-        int32_t right = left < 0 ? -1 : fr_tokenizer_find(t, token->bytes + cut, token->length - cut);
-        fr_merge merge = {.rank = id, .left = left, .right = right, .result = id};
-        if (right >= 0)
-            fr_buffer_append(merges, &merge, sizeof merge);
-    }
-    return !merges->failed;
-}
-
 static fr_status add_merges(fr_tokenizer *t, fr_error *error)
 {
     fr_buffer merges;
@@ -134,7 +120,7 @@ static fr_status add_merges(fr_tokenizer *t, fr_error *error)
     bool fits = true;
     for (int32_t id = 0; id < t->vocab && fits; id++)
         if (t->tokens[id].flags & FR_TOKEN_MODEL)
-            fits = add_cuts(t, id, &merges);
+            fits = fr_tokenizer_add_cuts(t, id, id, &merges);
     fr_status status = fits ? fr_tokenizer_finish(t, (const fr_merge *)(const void *)merges.data,
                                                   (int64_t)(merges.length / sizeof(fr_merge)), error)
                             : fr_error_memory(error, merges.length, "a tokenizer's merges");

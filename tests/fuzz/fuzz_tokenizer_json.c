@@ -23,7 +23,7 @@ static void check_round_trip(const fr_tokenizer *t, const char *text, size_t byt
     int32_t *ids = fr_allocate((bytes + 1) * sizeof *ids);
     must(ids != NULL);
     fr_buffer_init(&out, 0);
-    int64_t count = fr_tokenizer_encode(t, text, bytes, ids, (int64_t)bytes);
+    int64_t count = fr_tokenizer_encode(t, text, bytes, ids, (int64_t)bytes + 1);
     must(count <= (int64_t)bytes);
     if (count >= 0) { /* otherwise the file's split pattern went beyond PCRE2's limits */
         must(fr_tokenizer_decode(t, ids, count, true, &out, &error) == FR_OK);
