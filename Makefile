@@ -54,6 +54,12 @@ $(BUILD)/src/cpu/kernels/avx2/%.o:   KERNEL_FLAGS := -O3 -mavx2 -mfma -mf16c
 $(BUILD)/src/cpu/kernels/avx512/%.o: KERNEL_FLAGS := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
 # Updates are plain loops over floats: four at a time, with the same bits (nobody reads errno or exception flags).
 $(BUILD)/src/train/%.o:              KERNEL_FLAGS := $(if $(filter release,$(MODE)),-O3) -fno-math-errno -fno-trapping-math
+# Rows of the NeuronCore: one source of loops, compiled for each width of registers; the same bits from all.
+$(BUILD)/src/neuron/rows/%.o:        KERNEL_FLAGS := $(if $(filter release,$(MODE)),-O3) -fno-math-errno -fno-trapping-math
+ifeq ($(ARCH),x86_64)
+$(BUILD)/src/neuron/rows/rows_avx2.o:   KERNEL_FLAGS += -mavx2
+$(BUILD)/src/neuron/rows/rows_avx512.o: KERNEL_FLAGS += -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512
+endif
 $(BUILD)/bench/%.o:                   KERNEL_FLAGS := -Icli
 $(BUILD)/cli/version.o:              KERNEL_FLAGS := -DFR_COMMIT='"$(COMMIT)"'
 

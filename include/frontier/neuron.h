@@ -207,6 +207,7 @@ typedef enum fr_neuron_operator {
     FR_NEURON_SQUARE,
     FR_NEURON_RELU,
     FR_NEURON_RSQRT,
+    FR_NEURON_INVERSE, /* "reciprocal" */
     FR_NEURON_DIVIDE,
     FR_NEURON_BYPASS,
     FR_NEURON_AVERAGE,
