@@ -137,14 +137,19 @@ fr_status fr_neuron_tensor_create(fr_neuron_tensor **out, fr_neuron *core, fr_ne
 /* The core owns its tensors. Releasing early says that the kernel can no longer reach it; its memory is reused. */
 void fr_neuron_tensor_release(fr_neuron *core, fr_neuron_tensor *tensor);
 const fr_neuron_layout *fr_neuron_tensor_layout(const fr_neuron_tensor *tensor);
-uint32_t fr_neuron_tensor_id(const fr_neuron_tensor *tensor);
+uint32_t fr_neuron_tensor_id(const fr_neuron_tensor *tensor); /* 0, 1, 2, ... in order of creation */
+/* By id, released ones too: layouts outlive data. NULL beyond the last. */
+const fr_neuron_tensor *fr_neuron_tensor_at(const fr_neuron *core, uint32_t id);
+int fr_neuron_tensor_core(const fr_neuron_tensor *tensor); /* physical core whose memory holds it */
 /* Whole contents, row-major, in the tensor's dtype; host access, not part of the kernel's time. */
 fr_status fr_neuron_tensor_write(fr_neuron_tensor *tensor, const void *data, size_t bytes, fr_error *error);
 fr_status fr_neuron_tensor_read(const fr_neuron_tensor *tensor, void *data, size_t bytes, fr_error *error);
 
 /* Which elements of a tensor an operand means, and in what order: partitions [partition, partition + partitions), and
  * in each the free pattern, outermost first, strides in elements of `dtype`. In HBM partitions = 0 and the pattern walks
- * all of the tensor from `offset`. A stride of 0 broadcasts. */
+ * all of the tensor from `offset`. A stride of 0 broadcasts. The dimensions are the shape the kernel sees: they are not
+ * merged, as some instructions (tensor_reduce, dma_transpose, fp8 double rows) ask for them. With a dynamic offset on
+ * chip, index_stride may move by whole partitions: the sum is taken in elements of (partition, free) order. */
 typedef struct fr_neuron_view {
     fr_neuron_tensor *tensor;
     fr_neuron_dtype dtype; /* may reinterpret the tensor's bytes */
@@ -154,7 +159,9 @@ typedef struct fr_neuron_view {
     int64_t offset;
     int64_t stride[FR_NEURON_RANK + 1], size[FR_NEURON_RANK + 1];
     fr_neuron_tensor *index; /* dynamic offset: a register, or an SBUF tile of row numbers; NULL = static */
-    int64_t index_offset;    /* first element of the index tile in its partition */
+    int16_t index_partition; /* where the index is read: element i of a list of rows is in partition */
+    int16_t index_partitions; /* index_partition + i % index_partitions, at index_offset + i / index_partitions */
+    int64_t index_offset;
     int64_t index_stride;    /* elements that one unit of the index moves */
     int64_t index_limit;     /* exclusive bound of a legal index */
 } fr_neuron_view;
@@ -290,7 +297,11 @@ typedef struct fr_neuron_cost {
     double cycles; /* of that engine, before the issue floor; the DMA engines use the next two instead */
     double descriptors, bytes;
     double flops;
+    fr_neuron_engine trigger; /* of a DMA: the engine whose queue starts it; FR_NEURON_ANY = SYNC */
+    uint8_t table;            /* of an activation: its table set, 0 = any */
     bool guess;
+    bool dynamic;    /* addresses or descriptors are made while the kernel runs */
+    bool accumulate; /* a matmul that adds to what PSUM holds */
 } fr_neuron_cost;
 
 struct fr_neuron_instruction {
@@ -343,8 +354,9 @@ fr_status fr_neuron_issue(fr_neuron *core, const fr_neuron_call *call, fr_error 
 
 /* ---- the trace ------------------------------------------------------------------------------------- */
 
-/* Bytes of one tensor, the bounding box of a view: what dependences are made of. HBM: partitions = 0, and first and
- * last count units of 16 bytes. */
+/* Bytes of one tensor, the bounding box of a view: what dependences are made of. HBM: first and last count units of 16
+ * bytes, and as tiles of a matrix overlap by that measure alone, partition and partitions are the columns touched, in
+ * 1/256 of the tensor's row: first column, and number of columns less one. Two regions meet when both ranges do. */
 typedef struct fr_neuron_region {
     uint32_t tensor;
     uint8_t partition, partitions; /* 128 partitions: 0 and 128 */
