@@ -37,7 +37,7 @@ ARCH := $(shell $(CC) -dumpmachine | cut -d- -f1)
 LIB_SOURCES := $(wildcard src/*/*.c src/*/*/*.c)
 # Vector kernels only exist for their processor; they are compiled with its flags and chosen at run time.
 ifeq ($(ARCH),x86_64)
-LIB_SOURCES += $(wildcard src/cpu/kernels/avx2/*.c src/cpu/kernels/avx512/*.c)
+LIB_SOURCES += $(wildcard src/cpu/kernels/avx2/*.c src/cpu/kernels/avx512/*.c src/neuron/kernels/avx2/*.c src/neuron/kernels/avx512/*.c)
 endif
 LIB_OBJECTS := $(LIB_SOURCES:%.c=$(BUILD)/%.o)
 # bench/ holds measuring code of the command, and programs of its own named bench_*.c.
@@ -50,8 +50,9 @@ EXAMPLES    := $(patsubst examples/%.c,$(BUILD)/examples/%,$(wildcard examples/*
 
 all: $(BUILD)/frontier $(BUILD)/libfrontier-cli.a
 
-$(BUILD)/src/cpu/kernels/avx2/%.o:   KERNEL_FLAGS := -O3 -mavx2 -mfma -mf16c
-$(BUILD)/src/cpu/kernels/avx512/%.o: KERNEL_FLAGS := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
+$(BUILD)/src/neuron/%.o:             KERNEL_FLAGS := $(if $(filter release,$(MODE)),-O3) -fno-math-errno -fno-trapping-math
+$(BUILD)/src/cpu/kernels/avx2/%.o $(BUILD)/src/neuron/kernels/avx2/%.o:     KERNEL_FLAGS := -O3 -mavx2 -mfma -mf16c
+$(BUILD)/src/cpu/kernels/avx512/%.o $(BUILD)/src/neuron/kernels/avx512/%.o: KERNEL_FLAGS := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512
 # Updates are plain loops over floats: four at a time, with the same bits (nobody reads errno or exception flags).
 $(BUILD)/src/train/%.o:              KERNEL_FLAGS := $(if $(filter release,$(MODE)),-O3) -fno-math-errno -fno-trapping-math
 # Rows of the NeuronCore: one source of loops, compiled for each width of registers; the same bits from all.

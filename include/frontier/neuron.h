@@ -100,7 +100,7 @@ typedef struct fr_neuron_machine {
     double activation_table_ns, throttle_window_ns, throttle_share, launch_ns;
     double tensor_passes_fp32, tensor_bubble_cycles, stationary_load_cycles;
     bool vector_gpsimd_share_port, vector_scalar_share_psum, has_hardware_descriptors, has_mx;
-    char guesses[512]; /* names of the keys that are guesses, separated by spaces */
+    char guesses[1024]; /* names of the keys that are guesses, separated by spaces */
 } fr_neuron_machine;
 fr_status fr_neuron_machine_load(fr_neuron_machine *machine, const char *path, fr_error *error);
 bool fr_neuron_machine_guessed(const fr_neuron_machine *machine, const char *key);

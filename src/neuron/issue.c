@@ -1,0 +1,274 @@
+/* Issuing one instruction: arguments, the limits that hold for all instructions, its own limits, its effect, its record.
+ *
+ * Order matters: everything that can be refused is refused before anything is computed, and room for the records is
+ * taken before too, so that a refused call leaves memories and trace as they were. */
+#include "neuron/core.h"
+
+enum { REGIONS = 3 * FR_NEURON_PARAMETERS + 2 * FR_NEURON_LIST };
+
+typedef struct call_site {
+    const fr_neuron *core;
+    const fr_neuron_call *call;
+    fr_neuron_engine engine;
+    fr_error *error;
+} call_site;
+
+/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+
+static fr_status check_kind(const call_site *site, const fr_neuron_parameter *parameter,
+                            const fr_neuron_argument *argument)
+{
+    bool wants_view = parameter->kind <= FR_NEURON_UPDATE;
+    bool is_list = parameter->kind == FR_NEURON_NUMBER_LIST || parameter->kind == FR_NEURON_INTEGER_LIST ||
+                   parameter->kind == FR_NEURON_PATTERN || parameter->kind == FR_NEURON_READ_LIST;
+    if (wants_view && !argument->is_view)
+        return fr_neuron_misuse(site->core, site->call, site->error, "%s must be a tile", parameter->name);
+    if (argument->is_view && !wants_view && parameter->kind != FR_NEURON_READ_OR_NUMBER)
+        return fr_neuron_misuse(site->core, site->call, site->error, "%s cannot be a tile", parameter->name);
+    if (!is_list)
+        return FR_OK;
+    bool views = parameter->kind == FR_NEURON_READ_LIST;
+    if (argument->count < 0 || argument->count > FR_NEURON_LIST || (argument->count > 0 && !(views ? (const void *)argument->views : (const void *)argument->numbers)))
+        return fr_neuron_misuse(site->core, site->call, site->error, "%s: a list of %d, %d at most", parameter->name,
+                                argument->count, FR_NEURON_LIST);
+    return FR_OK;
+}
+
+static fr_status check_arguments(const call_site *site)
+{
+    const fr_neuron_instruction *instruction = site->call->instruction;
+    for (int i = 0; i < FR_NEURON_PARAMETERS && instruction->parameters[i].name; i++) {
+        const fr_neuron_argument *argument = &site->call->argument[i];
+        if (argument->given)
+            FR_TRY(check_kind(site, &instruction->parameters[i], argument));
+        else if (instruction->parameters[i].required)
+            return fr_neuron_misuse(site->core, site->call, site->error, "%s is missing",
+                                    instruction->parameters[i].name);
+    }
+    return FR_OK;
+}
+
+/* ---- limits that hold for every instruction ------------------------------------------------------------------------- */
+
+static fr_status check_reach(const call_site *site, const fr_neuron_view *view, const char *name)
+{
+    fr_neuron_memory memory = view->tensor->layout.memory;
+    fr_neuron_engine engine = site->engine;
+    const char *engine_name = fr_neuron_engine_name(engine);
+    if (memory == FR_NEURON_REGISTER || engine == FR_NEURON_SYNC)
+        return FR_OK;
+    if (memory == FR_NEURON_PSUM && (engine == FR_NEURON_GPSIMD || engine == FR_NEURON_DMA))
+        return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_engine_memory, site->error,
+                                "%s is in PSUM, which the %s engine cannot reach", name, engine_name);
+    if (memory == FR_NEURON_HBM && engine != FR_NEURON_DMA)
+        return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_engine_memory, site->error,
+                                "%s is in HBM, which the %s engine cannot reach", name, engine_name);
+    if (memory != FR_NEURON_HBM && view->tensor->core != site->core->physical)
+        return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_other_core, site->error,
+                                "%s is in the memory of core %d, core %d issues", name, view->tensor->core,
+                                site->core->physical);
+    return FR_OK;
+}
+
+/* Engines address partitions by quadrant; a transfer may start anywhere. */
+static fr_status check_start(const call_site *site, const fr_neuron_view *view, const char *name)
+{
+    if (view->partitions == 0 || site->engine == FR_NEURON_DMA || site->engine == FR_NEURON_SYNC)
+        return FR_OK;
+    const fr_neuron_layout *layout = &view->tensor->layout;
+    int start = view->partition + (layout->placed ? layout->start_partition : 0), count = view->partitions;
+    bool legal = count > 64 ? start == 0 : count > 32 ? start % 64 == 0 : start % 32 == 0;
+    if (legal && start + count <= FR_NEURON_PARTITIONS)
+        return FR_OK;
+    return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_partition_start, site->error,
+                            "%s: %d partitions starting at %d", name, count, start);
+}
+
+/* Dimensions left after merging; four is what an access pattern of an engine has. */
+static fr_status check_pattern(const call_site *site, const fr_neuron_view *view, const char *name)
+{
+    if (view->partitions == 0 || site->engine == FR_NEURON_DMA || view->dims <= 4)
+        return FR_OK;
+    fr_neuron_lanes lanes = fr_neuron_lanes_of(site->core, view);
+    if (lanes.row.dims <= 4)
+        return FR_OK;
+    return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_access_pattern, site->error,
+                            "%s walks %d dimensions of each partition", name, lanes.row.dims);
+}
+
+static fr_status check_view(const call_site *site, const fr_neuron_view *view, const fr_neuron_parameter *parameter)
+{
+    FR_TRY(fr_neuron_view_check(site->core, site->call, view, parameter->name, site->error));
+    FR_TRY(check_reach(site, view, parameter->name));
+    FR_TRY(check_start(site, view, parameter->name));
+    if (view->index && view->whole_rows && site->engine != FR_NEURON_DMA)
+        return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_indirect, site->error,
+                                "%s: a list of rows is for transfers only", parameter->name);
+    return check_pattern(site, view, parameter->name);
+}
+
+static fr_status check_data(const call_site *site, const fr_neuron_view *view, const char *name)
+{
+    fr_neuron_fill fill = view->tensor->written->fill;
+    if (!site->core->compute || fill == FR_NEURON_FULL || (view->whole_rows && fill != FR_NEURON_EMPTY) ||
+        fr_neuron_written(site->core, view))
+        return FR_OK;
+    return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_uninitialised_read, site->error,
+                            "%s reads %s before it was written", name,
+                            view->tensor->layout.name ? view->tensor->layout.name : "memory");
+}
+
+static fr_status check_argument_views(const call_site *site, const fr_neuron_parameter *parameter,
+                                      const fr_neuron_argument *argument)
+{
+    bool list = parameter->kind == FR_NEURON_READ_LIST;
+    const fr_neuron_view *views = list ? argument->views : &argument->view;
+    int count = list ? argument->count : argument->is_view;
+    for (int i = 0; i < count; i++) {
+        FR_TRY(check_view(site, &views[i], parameter));
+        if (parameter->kind != FR_NEURON_WRITE && parameter->kind != FR_NEURON_UPDATE)
+            FR_TRY(check_data(site, &views[i], parameter->name));
+    }
+    return FR_OK;
+}
+
+static fr_status check_views(const call_site *site)
+{
+    const fr_neuron_parameter *parameters = site->call->instruction->parameters;
+    for (int i = 0; i < FR_NEURON_PARAMETERS && parameters[i].name; i++)
+        if (site->call->argument[i].given)
+            FR_TRY(check_argument_views(site, &parameters[i], &site->call->argument[i]));
+    return FR_OK;
+}
+
+static fr_status check_engine(const call_site *site)
+{
+    const fr_neuron_instruction *instruction = site->call->instruction;
+    if ((unsigned)site->engine < FR_NEURON_ENGINES && instruction->engines & FR_NEURON_ON(site->engine))
+        return FR_OK;
+    return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_engine, site->error,
+                            "the %s engine does not run it", fr_neuron_engine_name(site->engine));
+}
+
+/* ---- the record --------------------------------------------------------------------------------------------------- */
+
+static int add_region(fr_neuron_region *regions, int count, const fr_neuron_view *view, int write)
+{
+    regions[count++] = fr_neuron_region_of(view, write);
+    if (!view->index || count == REGIONS)
+        return count;
+    fr_neuron_view index = fr_neuron_view_of(view->index);
+    regions[count++] = fr_neuron_region_of(&index, 0);
+    return count;
+}
+
+static int list_regions(const fr_neuron_call *call, fr_neuron_region *regions, bool *dynamic, int64_t *extent)
+{
+    const fr_neuron_parameter *parameters = call->instruction->parameters;
+    int count = 0;
+    for (int i = 0; i < FR_NEURON_PARAMETERS && parameters[i].name; i++) {
+        const fr_neuron_argument *argument = &call->argument[i];
+        bool list = parameters[i].kind == FR_NEURON_READ_LIST;
+        const fr_neuron_view *views = list ? argument->views : &argument->view;
+        int write = parameters[i].kind == FR_NEURON_WRITE ? 1 : parameters[i].kind == FR_NEURON_UPDATE ? 2 : 0;
+        int views_count = !argument->given ? 0 : list ? argument->count : argument->is_view;
+        for (int v = 0; v < views_count; v++) {
+            *dynamic = *dynamic || views[v].index;
+            if (write && *extent == 0)
+                *extent = fr_neuron_view_free(&views[v]);
+            count = add_region(regions, count, &views[v], write);
+        }
+    }
+    return count;
+}
+
+static uint32_t saturated(double value)
+{
+    return value >= (double)UINT32_MAX ? UINT32_MAX : value > 0 ? (uint32_t)value : 0;
+}
+
+static fr_neuron_record first_record(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_cost *cost)
+{
+    double floor_cycles = core->machine->issue_floor_cycles[cost->engine];
+    bool dma = cost->engine == FR_NEURON_DMA;
+    fr_neuron_record record = {
+        .instruction = (uint16_t)fr_neuron_instruction_index(call->instruction),
+        .engine = (uint8_t)cost->engine,
+        .trigger = (uint8_t)(dma ? (cost->trigger ? cost->trigger : FR_NEURON_SYNC) : 0),
+        .core = (uint8_t)core->physical,
+        .table = cost->table,
+        .source = core->source,
+        .cycles = (float)(dma ? 0 : cost->cycles > floor_cycles ? cost->cycles : floor_cycles),
+        .descriptors = saturated(cost->descriptors),
+        .bytes = saturated(dma ? cost->bytes : cost->flops / 64),
+    };
+    record.flags = (uint8_t)((cost->guess || call->instruction->cost_guessed ? FR_NEURON_GUESS : 0) |
+                             (cost->dynamic ? FR_NEURON_DYNAMIC : 0) | (cost->accumulate ? FR_NEURON_ACCUMULATE : 0));
+    return record;
+}
+
+static void record_call(fr_neuron *core, const fr_neuron_call *call, const fr_neuron_cost *cost,
+                        const fr_neuron_region *regions, int count, int64_t extent)
+{
+    fr_neuron_record record = first_record(core, call, cost);
+    record.extent = (uint32_t)(extent < UINT32_MAX ? extent : UINT32_MAX);
+    int done = 0;
+    do {
+        record.regions = (uint8_t)(count - done < 4 ? count - done : 4);
+        for (int i = 0; i < record.regions; i++)
+            record.region[i] = regions[done + i];
+        done += record.regions;
+        record.flags = (uint8_t)(done < count ? record.flags | FR_NEURON_MORE : record.flags & ~FR_NEURON_MORE);
+        fr_neuron_record_add(core, &record);
+        record.cycles = 0;
+        record.descriptors = record.bytes = 0;
+    } while (done < count);
+}
+
+/* ---- issue -------------------------------------------------------------------------------------------------------- */
+
+static void mark_written(fr_neuron *core, const fr_neuron_call *call)
+{
+    const fr_neuron_parameter *parameters = call->instruction->parameters;
+    for (int i = 0; i < FR_NEURON_PARAMETERS && parameters[i].name; i++)
+        if (parameters[i].kind == FR_NEURON_WRITE && call->argument[i].given)
+            if (call->argument[i].view.tensor->written->fill != FR_NEURON_FULL && !call->argument[i].view.whole_rows)
+                fr_neuron_wrote(core, &call->argument[i].view);
+}
+
+static fr_status check_call(call_site *site)
+{
+    const fr_neuron_instruction *instruction = site->call->instruction;
+    if (!instruction)
+        return fr_neuron_misuse(site->core, site->call, site->error, "no such instruction");
+    if (site->core->source_failed)
+        return fr_error_memory(site->error, 64, "the table of source lines");
+    FR_TRY(check_arguments(site));
+    if (site->core->machine->generation < instruction->least_generation)
+        FR_TRY(fr_neuron_generation_at_least(site->core, site->call, instruction->least_generation, instruction->name,
+                                             site->error));
+    site->engine = instruction->engine(site->core, site->call);
+    FR_TRY(check_engine(site));
+    FR_TRY(check_views(site));
+    return instruction->check ? instruction->check(site->core, site->call, site->engine, site->error) : FR_OK;
+}
+
+fr_status fr_neuron_issue(fr_neuron *core, const fr_neuron_call *call, fr_error *error)
+{
+    call_site site = {.core = core, .call = call, .error = error};
+    FR_TRY(check_call(&site));
+    fr_neuron_region regions[REGIONS];
+    bool dynamic = false;
+    int64_t extent = 0;
+    int count = list_regions(call, regions, &dynamic, &extent);
+    FR_TRY(fr_neuron_records_ready(core, count / 4 + 1, error));
+    fr_neuron_cost cost = {.engine = site.engine, .dynamic = dynamic};
+    call->instruction->price(core, call, site.engine, &cost);
+    if (core->compute || site.engine == FR_NEURON_SYNC) {
+        fr_neuron_scratch_reset(core);
+        FR_TRY(call->instruction->execute(core, call, site.engine, error));
+        mark_written(core, call);
+    }
+    record_call(core, call, &cost, regions, count, extent);
+    return FR_OK;
+}

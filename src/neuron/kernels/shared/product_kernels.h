@@ -1,0 +1,76 @@
+/* The product of two tiles, written once over a vector type that the including file defines:
+ *     VECTOR, LANES, load, store, broadcast, multiply_add; ROWS and VECTORS, the block that fills the registers.
+ *
+ * A block of ROWS x (VECTORS * LANES) results stays in registers while k runs; the columns of `moving` it reads
+ * (128 x 48 floats with AVX-512) stay in the first cache while the blocks of rows pass over them. */
+#include "neuron/product.h"
+
+#include <string.h>
+
+static inline void add_row(float *out, const float *sum, int64_t count, bool add)
+{
+    if (!add)
+        memcpy(out, sum, (size_t)count * sizeof *sum);
+    else
+        for (int64_t i = 0; i < count; i++)
+            out[i] += sum[i];
+}
+
+/* Results rows m .. m + ROWS - 1, columns n .. n + vectors * LANES - 1, of which those inside the tile are stored. */
+static inline __attribute__((always_inline)) void block(const fr_neuron_product *p, int64_t m, int64_t n, const int vectors)
+{
+    VECTOR sum[ROWS][VECTORS];
+    for (int r = 0; r < ROWS; r++)
+        for (int v = 0; v < vectors; v++)
+            sum[r][v] = broadcast(0);
+    const float *a = p->stationary + m, *b = p->moving + n;
+    for (int64_t k = 0; k < p->k; k++, a += p->stationary_pitch, b += p->moving_pitch) {
+        VECTOR column[VECTORS];
+        for (int v = 0; v < vectors; v++)
+            column[v] = load(b + v * LANES);
+        for (int r = 0; r < ROWS; r++) {
+            VECTOR one = broadcast(a[r]);
+            for (int v = 0; v < vectors; v++)
+                sum[r][v] = multiply_add(one, column[v], sum[r][v]);
+        }
+    }
+    int64_t rows = p->m - m < ROWS ? p->m - m : ROWS;
+    int64_t columns = p->n - n < vectors * LANES ? p->n - n : vectors * LANES;
+    for (int r = 0; r < ROWS; r++) {
+        float row[VECTORS * LANES];
+        for (int v = 0; v < vectors; v++)
+            store(row + v * LANES, sum[r][v]);
+        if (r < rows)
+            add_row(p->out + (m + r) * p->out_pitch + n, row, columns, p->add);
+    }
+}
+
+static void product(const fr_neuron_product *p)
+{
+    int64_t n = 0;
+    for (; n + VECTORS * LANES <= p->n; n += VECTORS * LANES)
+        for (int64_t m = 0; m < p->m; m += ROWS)
+            block(p, m, n, VECTORS);
+    for (; n < p->n; n += LANES)
+        for (int64_t m = 0; m < p->m; m += ROWS)
+            block(p, m, n, 1);
+}
+
+static void bf16_to_float(float *out, const uint16_t *in, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits = (uint32_t)in[i] << 16;
+        memcpy(out + i, &bits, sizeof bits);
+    }
+}
+
+/* To nearest, ties to even; a NaN stays one. */
+static void bf16_from_float(uint16_t *out, const float *in, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, in + i, sizeof bits);
+        uint32_t rounded = (bits + 0x7FFFu + (bits >> 16 & 1)) >> 16;
+        out[i] = (uint16_t)((bits & 0x7FFFFFFFu) > 0x7F800000u ? bits >> 16 | 0x40 : rounded);
+    }
+}
