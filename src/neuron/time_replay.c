@@ -11,7 +11,7 @@
  * decision about engines, banks and the DMA engines is made in order of time and is final. An engine's operation tells
  * its successors at once when they may start; a transfer tells them when it is complete.
  *
- * Ties are broken by kind, core and age: the same records give the same times, always.
+ * Ties are broken by kind and age in the trace: the same records give the same times, always.
  */
 #include "neuron/time.h"
 
@@ -363,7 +363,8 @@ static double earliest_start(replay *r, core_state **owner, queue **which)
             double at = q->start.at;
             if (core->slot[q->best].op.fence && !partner_ready(r, c, &at))
                 continue;
-            if (at < earliest) {
+            bool older = at == earliest && core->slot[q->best].op.record < (*owner)->slot[(*which)->best].op.record;
+            if (at < earliest || older) {
                 earliest = at;
                 *owner = core;
                 *which = q;
