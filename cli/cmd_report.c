@@ -185,7 +185,8 @@ static fr_status make_sample(cli_run *run, const char *folder, char **sample, fr
     FR_TRY(cli_scored_open(&scored, folder, 0, NULL, error));
     fr_buffer_init(&text, 16 << 20);
     fr_buffer_printf(&text, "%s", cli_text(run, "prompt"));
-    fr_status status = cli_scored_sample(&scored, cli_text(run, "prompt"), &sampling, collect, &text, error);
+    fr_status status =
+        cli_scored_sample(&scored, cli_text(run, "prompt"), &sampling, collect, &text, NULL, error);
     if (status == FR_OK && !text.failed)
         *sample = fr_arena_strdup(&run->arena, text.data);
     fr_buffer_release(&text);

@@ -54,7 +54,7 @@ static fr_status run_sample(cli_run *run, fr_error *error)
                             "a sampling option is out of range");
     FR_TRY(cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0), NULL, error));
     fr_buffer_init(&s.text, 64 << 20);
-    fr_status status = cli_scored_sample(&scored, cli_text(run, "prompt"), &sampling, emit, &s, error);
+    fr_status status = cli_scored_sample(&scored, cli_text(run, "prompt"), &sampling, emit, &s, NULL, error);
     if (status == FR_OK && !s.quiet)
         fputc('\n', stdout);
     cli_put(run, "text", fr_json_text(s.text.data ? s.text.data : "", s.text.length));

@@ -83,13 +83,12 @@ static fr_status program_logits(void *context, int64_t T, const int32_t *tokens,
 }
 
 fr_status cli_scored_sample(cli_scored *s, const char *prompt, const fr_sample_options *options,
-                            bool (*emit)(void *context, const char *bytes, size_t count), void *context,
-                            fr_error *error)
+                            fr_text_sink emit, void *context, fr_finish *finish, fr_error *error)
 {
     if (s->scorer)
-        return fr_sample(s->scorer, prompt, options, emit, context, error);
+        return fr_sample(s->scorer, prompt, options, emit, context, finish, error);
     return fr_sample_from(program_logits, s->program, s->recipe.model.context, s->tokenizer, prompt, options,
-                          emit, context, error);
+                          emit, context, finish, error);
 }
 
 fr_status cli_record_score(const char *run_folder, const fr_bpb_result *r, double floor_bpb, fr_error *error)

@@ -22,8 +22,7 @@ fr_status cli_scored_bpb(cli_scored *scored, const fr_corpus *corpus, const fr_b
 /* Refuses a data folder that was tokenized differently. */
 fr_status cli_scored_fits(const cli_scored *scored, const fr_corpus *corpus, fr_error *error);
 fr_status cli_scored_sample(cli_scored *scored, const char *prompt, const fr_sample_options *options,
-                            bool (*emit)(void *context, const char *bytes, size_t count), void *context,
-                            fr_error *error);
+                            fr_text_sink emit, void *context, fr_finish *finish, fr_error *error);
 /* Writes the score into RUN/run.json, durably. */
 fr_status cli_record_score(const char *run_folder, const fr_bpb_result *result, double floor_bpb,
                            fr_error *error);

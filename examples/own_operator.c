@@ -57,6 +57,7 @@ static const fr_op leaky_squared = {
     .max_inputs = 1,
     .outputs = 1,
     .infer = infer,
+    .continues = true,  /* row by row: may decode token by token */
     .keeps_inputs = 1, /* bit 0: the backward kernel reads input 0 */
     .reference_suffices = true,
     .reference = {{.op = "leaky_squared",

@@ -181,6 +181,20 @@ typedef struct fr_extent {
     int64_t rows, T;
 } fr_extent;
 
+/* Sequences that continue. A plan made with `continuing` runs rows that go on where their sequences stopped
+ * instead of starting at position 0: what an operator needs of the tokens before (attention: keys and values)
+ * it keeps in memory of the sequence, which the caller owns. So a prompt goes through in a few long rows and
+ * every further token in a row of one, and many sequences go on at once, each at its own position. */
+typedef struct fr_continuing {
+    int64_t chunk;     /* most tokens one run adds to a sequence; 0: rows start at position 0 */
+    int64_t positions; /* longest sequence; 0: no end, which attention without a window refuses */
+} fr_continuing;
+typedef struct fr_sequence {
+    void *memory;  /* fr_plan_sequence_bytes, 64-byte aligned; any content when start is 0 */
+    int64_t start; /* tokens it has seen: the position of the row's first token */
+    int64_t count; /* tokens of the row that count, 0 to T; behind them is padding: ids of any known token */
+} fr_sequence;
+
 /* What a kernel sees. Forward: in, out. Backward: in and out as saved, grad_out (NULL: zero), grad_in (NULL:
  * not wanted) with accumulate[i]: add to it, else overwrite it. No two grad_in are the same memory. Matrices
  * are dense row-major; the dtype of each is in in_dtype / out_dtype; a gradient has the dtype of its tensor
@@ -197,7 +211,10 @@ typedef struct fr_call {
     unsigned wanted;                     /* bit i: grad_in[i] is given; known to accepts and scratch too */
     fr_dtype in_dtype[FR_MAX_INPUTS], out_dtype[FR_MAX_OUTPUTS];
     const void *prepared[FR_MAX_INPUTS]; /* cast or packed copy of a parameter, see cpu.h; NULL: use in[] */
-    const void *constants;               /* what the operator's fill_constants made for this plan, or NULL */
+    const void *constants;               /* what the operator's fill_constants made, see fr_constants */
+    fr_continuing continuing;            /* chunk > 0: rows continue sequences */
+    const fr_sequence *sequences;        /* then: one per row */
+    size_t sequence_offset;              /* then: where the node's part of a sequence's memory begins */
     void *scratch;                       /* the bytes the kernel's `scratch` asked for, 64-byte aligned */
     fr_pool *pool;                       /* threads to split one operator over; NULL: this thread alone */
 } fr_call;
@@ -213,11 +230,24 @@ typedef struct fr_kernel {
     bool (*accepts)(const fr_call *call);
 } fr_kernel;
 
-/* Read-only data an operator computes once per plan (rotary's angles). It depends on the key alone, so nodes
- * of one operator with equal keys share it. */
+/* The position of token t of a call, and the row of position-wise constants that is its own. */
+static inline int64_t fr_call_position(const fr_call *call, int64_t t)
+{
+    int64_t T = call->extent.T;
+    return call->continuing.chunk > 0 ? call->sequences[t / T].start + t % T : t % T;
+}
+static inline int64_t fr_call_constants_row(const fr_call *call, int64_t t)
+{
+    return call->continuing.chunk > 0 ? t : t % call->extent.T;
+}
+
+/* Read-only data an operator computes from positions (rotary's angles): a row per position of an extent.
+ * Nodes of one operator with equal keys share it. It is made once per plan, for positions 0 to T-1; where
+ * sequences continue it is made in every run, the extent then being one row of all tokens. */
 typedef struct fr_constants {
     size_t bytes;
     double key[4];
+    const int64_t *positions; /* of every row; NULL: row t is for position t */
 } fr_constants;
 
 /* An operator. Own operators are declared the same way (examples/). */
@@ -238,9 +268,14 @@ typedef struct fr_op {
     bool reference_suffices; /* the reference kernels are fit for real runs: no fallback error */
     /* The least and the greatest id allowed in ids input i; checked before every run. NULL: anything. */
     void (*ids_range)(const fr_node *node, int input, int64_t *least, int64_t *most);
+    /* Every output row depends on the input rows of the same token alone, or the kernels know sequences that
+     * continue; an operator without this runs in rows that start at position 0 only. */
+    bool continues;
+    /* What a node keeps of a sequence: bytes. Filled in: node, extent, dtypes, continuing. NULL: nothing. */
+    size_t (*sequence_bytes)(const fr_call *call);
     /* Can the node work on this extent? NULL: on any. */
     fr_status (*check_extent)(const fr_node *node, fr_extent extent, fr_error *error);
-    /* Per-plan constants: their size and key, and how to fill them from the key. NULL: none. */
+    /* Constants: their size and key, and how to fill them from key and positions. NULL: none. */
     void (*constants)(const fr_node *node, fr_extent extent, fr_constants *want);
     void (*fill_constants)(const fr_constants *want, void *data);
     /* Work actually needed (attention: causal pairs); NULL = 0. */
@@ -269,6 +304,21 @@ fr_status fr_node_expect(const fr_node *node, int input, int64_t rows, int64_t c
 /* For `infer`: says what output i is. */
 void fr_node_output(fr_node *node, int output, fr_kind kind, int64_t rows, int64_t columns);
 
+/* Where x of the token before t lies, for smear; NULL at position 0. And what smear keeps of a sequence:
+ * the last x of every row, once all have been read. */
+const void *fr_smear_before(const fr_call *call, int64_t t);
+void fr_smear_remember(const fr_call *call);
+/* What attention keeps of a sequence: rings of keys and of values per key-value head, capacity x head_dim
+ * each in the dtype of the inputs; position p is row p mod capacity. The capacity is a multiple of 128
+ * that holds the window and a chunk. */
+typedef struct fr_attention_ring {
+    int64_t capacity;
+    void *k, *v;
+} fr_attention_ring;
+int64_t fr_attention_capacity(const fr_call *call);
+fr_attention_ring fr_attention_ring_of(const fr_call *call, int64_t row, int kv_head);
+void fr_attention_remember(const fr_call *call, int64_t row, int kv_head); /* the row's new tokens */
+
 /* Row access for reference kernels and tests: any float dtype to and from double. */
 void fr_load_doubles(const void *data, fr_dtype dtype, int64_t start, int64_t count, double *out);
 void fr_store_doubles(void *data, fr_dtype dtype, int64_t start, int64_t count, const double *values,
@@ -289,6 +339,7 @@ typedef struct fr_plan_options {
     fr_extent extent;
     fr_numerics numerics;
     bool residual_bf16;              /* stream in bf16 too */
+    fr_continuing continuing;        /* chunk > 0: rows continue sequences; then extent.T is at most chunk */
     bool train;                      /* gradients of every parameter from "loss" */
     const char *const *outputs;      /* tensors to keep ("nats", "logits"); what they do not need is pruned */
     int output_count;
@@ -300,6 +351,9 @@ fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_opt
 void fr_plan_free(fr_plan *plan);
 /* 64-byte aligned memory the caller gives to run; plans may share one. */
 size_t fr_plan_arena_bytes(const fr_plan *plan);
+/* Memory of one sequence, for plans that continue sequences. Plans of one graph with equal `continuing` and
+ * numerics share it: a sequence may go from one to the other. */
+size_t fr_plan_sequence_bytes(const fr_plan *plan);
 /* Of one run; `full`: by the convention 6 M + 12 H d w, see fr_op. */
 double fr_plan_flops(const fr_plan *plan, bool full);
 fr_extent fr_plan_extent(const fr_plan *plan);
@@ -317,6 +371,8 @@ typedef struct fr_run_args {
     bool accumulate_gradients;         /* add to gradients; false overwrites every parameter gradient */
     const fr_binding *inputs;          /* "tokens", "targets" (int32), "loss_scale" (float or double) ... */
     int input_count;
+    const fr_sequence *sequences;      /* one per row, where the plan continues sequences; the run leaves
+                                        * start and count as they are */
     fr_pool *pool;                     /* split operators over these threads; NULL: this thread alone */
     /* Profiler hook, called after every step; NULL: off. */
     void (*timed)(void *context, const fr_node *node, fr_pass pass, int64_t ns);

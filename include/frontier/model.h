@@ -1,4 +1,4 @@
-/* frontier/model.h: the GPT family from a recipe; checkpoints; decoding.
+/* frontier/model.h: the GPT family from a recipe; checkpoints; scoring; the inference engine.
  *
  * Mental model. A recipe is every choice of a run, resolved: sections [model] [optim] [schedule] [data]
  * [clock]. fr_model_build turns its [model] section into a graph with the names of nanochat's tensors, so
@@ -185,7 +185,8 @@ fr_status fr_scorer_prepare(fr_scorer *scorer, int64_t T, fr_error *error);
 const fr_recipe *fr_scorer_recipe(const fr_scorer *scorer);
 const fr_tokenizer *fr_scorer_tokenizer(const fr_scorer *scorer); /* NULL for created ones */
 const char *fr_scorer_run(const fr_scorer *scorer);               /* the run folder; "" for created ones */
-/* nats[i] of every target (0 where ignored). Bit-identical for any rows per call and any number of threads. */
+/* nats[i] of every target (0 where ignored). Bit-identical for any rows per call and any number of
+ * threads. */
 fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs,
                          const int32_t *targets, float *nats, fr_error *error);
 /* Logits of positions `first`..T-1 of one row: (T - first) x vocab fp32. */
@@ -208,25 +209,114 @@ fr_status fr_scorer_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_e
 int64_t fr_span_padded(int64_t T);
 void fr_scorer_free(fr_scorer *scorer);
 
+/* ---- the inference engine -------------------------------------------------------------------------- */
+
+/* Mental model. An engine holds up to `sequences` texts being continued. Each remembers what attention
+ * needs of its tokens (a KV cache; layers with a window keep only the window), so a new token costs one
+ * pass over the weights, and one pass serves a token of every sequence at once. The graph is the scorer's
+ * own, run by plans that continue sequences (graph.h).
+ *
+ *     fr_engine *engine;
+ *     fr_engine_open(&engine, "runs/first", &(fr_engine_options){.sequences = 2}, &error);
+ *     fr_engine_add(engine, &a, &error);
+ *     fr_engine_feed(engine, a, count, prompt, NULL, &error);       // all but the last token
+ *     fr_engine_step(engine, 1, &a, &last, logits, &error);            // logits behind `last`
+ *
+ * Logits are those of a whole row (fr_scorer_logits): to the bit with our vector kernels, in fp32 and
+ * bf16, however the tokens were cut into calls and whichever sequences go along; to 1e-5 relative with the
+ * reference kernels. Positions go on beyond the training context: attention looks back as far as its
+ * windows (the context in full layers) and rotary angles are exact at any position; a model with learned
+ * positions ends with its table, FR_BAD_USAGE. Ids outside the vocabulary are FR_BAD_DATA. A call that
+ * fails changes no sequence.
+ *
+ * One thread at a time uses an engine and its scorer; work is split over the scorer's pool. After creation
+ * neither feeding nor stepping allocates. */
+typedef struct fr_engine fr_engine;
+typedef struct fr_engine_options {
+    int threads;          /* <= 0: all */
+    const char *numerics; /* NULL: the recipe's; "fp32", "bf16" */
+    int64_t sequences;    /* at most at once, 1 to 1024; 0: 1. Each costs fr_engine_sequence_bytes */
+} fr_engine_options;
+fr_status fr_engine_open(fr_engine **out, const char *run_folder, const fr_engine_options *options,
+                         fr_error *error);
+/* On a scorer, which must outlive the engine; sequences as above. */
+fr_status fr_engine_create(fr_engine **out, fr_scorer *scorer, int64_t sequences, fr_error *error);
+void fr_engine_free(fr_engine *engine);
+fr_scorer *fr_engine_scorer(const fr_engine *engine); /* recipe, tokenizer, vocabulary; the engine's */
+int64_t fr_engine_sequences(const fr_engine *engine);
+size_t fr_engine_sequence_bytes(const fr_engine *engine); /* memory of one sequence, at any length */
+/* Positions a sequence can have; INT64_MAX unless the model's positions are learned. */
+int64_t fr_engine_positions(const fr_engine *engine);
+/* An empty sequence, numbered 0 to sequences-1; FR_ANSWER_NO when all are in use. */
+fr_status fr_engine_add(fr_engine *engine, int64_t *sequence, fr_error *error);
+void fr_engine_remove(fr_engine *engine, int64_t sequence);
+int64_t fr_engine_length(const fr_engine *engine, int64_t sequence); /* tokens it has seen */
+/* Adds tokens to one sequence, many at a time. logits: count x vocab, of every position; NULL: none are
+ * computed. */
+fr_status fr_engine_feed(fr_engine *engine, int64_t sequence, int64_t count, const int32_t *tokens,
+                         float *logits, fr_error *error);
+/* Adds one token to each of `count` different sequences in one pass. logits: count x vocab. */
+fr_status fr_engine_step(fr_engine *engine, int64_t count, const int64_t *sequences, const int32_t *tokens,
+                         float *logits, fr_error *error);
+/* Of one pass that adds one token to `count` sequences of `length` tokens, or `count` tokens to one of them:
+ * operations, and bytes of weights, keys and values that must be read. For benchmarks. */
+void fr_engine_cost(const fr_engine *engine, int64_t count, int64_t length, bool step, double *flops,
+                    double *bytes);
+
+/* ---- text ------------------------------------------------------------------------------------------- */
+
+typedef bool (*fr_text_sink)(void *context, const char *bytes, size_t count); /* false: no more, please */
 typedef struct fr_sample_options {
     int64_t tokens;     /* at most */
     double temperature; /* 0 = greedy */
     int64_t top_k;      /* 0 = off */
-    double top_p;       /* 0 or 1 = off */
+    double top_p;       /* in (0, 1]; 0, as in a struct that names no top_p, and 1 = off */
     uint64_t seed;
     bool stop_at_bos; /* a document's end; otherwise special tokens appear as their text */
+    const char *const *stop; /* texts that end it; they are not handed out */
+    int stop_count;          /* at most 16 of at most 1024 bytes */
 } fr_sample_options;
-/* Continues `prompt` (BOS in front); the new bytes are handed to `emit` as they come, a character of several
- * bytes only when it is complete. `emit` returns false to stop (FR_OK). The same seed gives the same text. */
+
+typedef enum fr_finish {
+    FR_FINISH_NOT,
+    FR_FINISH_LENGTH,
+    FR_FINISH_STOP,
+    FR_FINISH_DOCUMENT,
+    FR_FINISH_SINK
+} fr_finish;
+/* A text as it is generated: logits go in, tokens and bytes come out. Bytes are handed to `emit` as they
+ * come: a character of several bytes only when it is complete, and nothing that may still become a stop
+ * text. The same options and logits give the same text. */
+typedef struct fr_generation fr_generation;
+/* `last`: the token the text goes on behind, -1 at its start. Strings of the options are copied; tokenizer and
+ * sink are borrowed. */
+fr_status fr_generation_create(fr_generation **out, const fr_tokenizer *tokenizer, int32_t last,
+                               const fr_sample_options *options, fr_text_sink emit, void *context,
+                               fr_error *error);
+void fr_generation_free(fr_generation *generation);
+/* Chooses the next token by the logits of the position before it. *token is -1 when the text ended
+ * instead. */
+fr_status fr_generation_next(fr_generation *generation, const float *logits, int32_t *token, fr_error *error);
+fr_finish fr_generation_finish(const fr_generation *generation); /* why it ended, or that it goes on */
+int64_t fr_generation_tokens(const fr_generation *generation);   /* chosen so far */
+
+/* Token ids of a prompt, BOS in front where the tokenizer has one; fr_deallocate them. FR_BAD_USAGE if
+ * there are none. */
+fr_status fr_prompt_encode(const fr_tokenizer *tokenizer, const char *prompt, size_t bytes, int32_t **ids,
+                           int64_t *count, fr_error *error);
+/* Goes on with a sequence: `count` >= 1 new tokens, then what follows until the generation ends. The last
+ * token chosen is not fed. */
+fr_status fr_engine_generate(fr_engine *engine, int64_t sequence, int64_t count, const int32_t *prompt,
+                             fr_generation *generation, fr_error *error);
+/* Continues `prompt` (BOS in front) by an engine of one sequence. finish may be NULL. */
 fr_status fr_sample(fr_scorer *scorer, const char *prompt, const fr_sample_options *options,
-                    bool (*emit)(void *context, const char *bytes, size_t count), void *context,
-                    fr_error *error);
-/* The same with logits from anywhere (a submission's program): positions first..T-1 of one row. */
+                    fr_text_sink emit, void *context, fr_finish *finish, fr_error *error);
+/* The same with logits from anywhere (a submission's program): positions first..T-1 of one row. The prefix
+ * is run again for every token, its last `context` tokens when it is longer. */
 typedef fr_status (*fr_logits_source)(void *context, int64_t T, const int32_t *tokens, int64_t first,
                                       float *logits, fr_error *error);
 fr_status fr_sample_from(fr_logits_source source, void *source_context, int64_t context,
                          const fr_tokenizer *tokenizer, const char *prompt, const fr_sample_options *options,
-                         bool (*emit)(void *context, const char *bytes, size_t count), void *emit_context,
-                         fr_error *error);
+                         fr_text_sink emit, void *emit_context, fr_finish *finish, fr_error *error);
 
 #endif

@@ -139,7 +139,7 @@ fr_step *fr_plan_step(fr_planning *planning, const fr_node *node, fr_pass pass)
         return NULL;
     plan->steps = steps;
     fr_step *step = &plan->steps[plan->step_count++];
-    *step = (fr_step){.node = node, .pass = pass, .scratch = FR_NO_VALUE};
+    *step = (fr_step){.node = node, .pass = pass, .scratch = FR_NO_VALUE, .constants = FR_NO_VALUE};
     for (int i = 0; i < FR_MAX_INPUTS; i++)
         step->in[i] = step->grad_in[i] = step->parameter[i] = FR_NO_VALUE;
     for (int o = 0; o < FR_MAX_OUTPUTS; o++)
@@ -149,20 +149,27 @@ fr_step *fr_plan_step(fr_planning *planning, const fr_node *node, fr_pass pass)
 
 /* ---- kernels ---- */
 
-static void describe_call(const fr_plan *plan, fr_step *step)
+void fr_plan_describe_call(const fr_plan *plan, const fr_node *node, fr_call *call)
 {
-    fr_call *call = &step->call;
-    call->node = step->node;
+    call->node = node;
     call->extent = plan->extent;
     call->tokens = plan->extent.rows * plan->extent.T;
-    for (int i = 0; i < step->node->inputs; i++) {
-        if (step->node->in[i])
-            call->in_dtype[i] = fr_plan_dtype(plan, step->node->in[i]);
+    call->continuing = plan->continuing;
+    for (int i = 0; i < node->inputs; i++)
+        if (node->in[i])
+            call->in_dtype[i] = fr_plan_dtype(plan, node->in[i]);
+    for (int o = 0; o < node->outputs; o++)
+        call->out_dtype[o] = fr_plan_dtype(plan, node->out[o]);
+}
+
+static void describe_step(const fr_planning *planning, fr_step *step)
+{
+    fr_plan_describe_call(planning->plan, step->node, &step->call);
+    for (int i = 0; i < step->node->inputs; i++)
         if (step->grad_in[i] != FR_NO_VALUE)
-            call->wanted |= 1u << i;
-    }
-    for (int o = 0; o < step->node->outputs; o++)
-        call->out_dtype[o] = fr_plan_dtype(plan, step->node->out[o]);
+            step->call.wanted |= 1u << i;
+    if (planning->kept && step->node->index < planning->graph->node_count)
+        step->call.sequence_offset = planning->kept[step->node->index];
 }
 
 static const fr_kernel *find_kernel(const fr_kernel_table *table, const fr_step *step)
@@ -180,7 +187,7 @@ static fr_status bind_kernel(fr_planning *planning, fr_step *step)
 {
     const fr_kernel_table *table = planning->options->kernels;
     const fr_op *op = step->node->op;
-    describe_call(planning->plan, step);
+    describe_step(planning, step);
     step->kernel = table && table->reference_only ? NULL : find_kernel(table, step);
     if (step->kernel)
         return FR_OK;
@@ -196,18 +203,45 @@ static fr_status bind_kernel(fr_planning *planning, fr_step *step)
     return FR_OK;
 }
 
+int fr_plan_bytes_value(fr_planning *planning, size_t bytes)
+{
+    fr_value *value = new_value(planning, 0, FR_F32);
+    if (!value)
+        return FR_NO_VALUE;
+    value->bytes = bytes;
+    return planning->plan->value_count - 1;
+}
+
 static fr_status add_scratch(fr_planning *planning, int step_index)
 {
     fr_step *step = &planning->plan->steps[step_index];
     size_t bytes = step->kernel->scratch ? step->kernel->scratch(&step->call) : 0;
     if (!bytes)
         return FR_OK;
-    fr_value *value = new_value(planning, 0, FR_F32);
-    if (!value)
-        return planning->error->status;
-    value->bytes = bytes;
-    step->scratch = planning->plan->value_count - 1;
-    return FR_OK;
+    step->scratch = fr_plan_bytes_value(planning, bytes);
+    return step->scratch == FR_NO_VALUE ? planning->error->status : FR_OK;
+}
+
+/* New constants: filled once, here, or given room in the arena to be filled in every run. */
+static fr_shared_constants *new_constants(fr_planning *planning, const fr_op *op, const fr_constants *want)
+{
+    fr_plan *plan = planning->plan;
+    fr_shared_constants *shared = fr_plan_memory(planning, sizeof *shared);
+    if (!shared)
+        return NULL;
+    *shared = (fr_shared_constants){.op = op, .want = *want, .value = FR_NO_VALUE, .next = plan->constants};
+    if (plan->continuing.chunk > 0) {
+        shared->value = fr_plan_bytes_value(planning, want->bytes);
+        if (shared->value == FR_NO_VALUE)
+            return NULL;
+    } else {
+        shared->data = fr_plan_memory(planning, want->bytes);
+        if (!shared->data)
+            return NULL;
+        op->fill_constants(want, shared->data);
+    }
+    plan->constants = shared;
+    return shared;
 }
 
 /* Constants of a step: those of an earlier node with the same key, or new ones. */
@@ -218,20 +252,17 @@ static fr_status add_constants(fr_planning *planning, fr_step *step)
     if (!op->constants)
         return FR_OK;
     fr_constants want = {0};
-    op->constants(step->node, plan->extent, &want);
+    fr_extent all = {1, plan->extent.rows * plan->extent.T};
+    op->constants(step->node, plan->continuing.chunk > 0 ? all : plan->extent, &want);
     fr_shared_constants *shared = plan->constants;
     while (shared && (shared->op != op || memcmp(shared->want.key, want.key, sizeof want.key) != 0))
         shared = shared->next;
-    if (!shared) {
-        shared = fr_plan_memory(planning, sizeof *shared);
-        void *data = shared ? fr_plan_memory(planning, want.bytes) : NULL;
-        if (!data)
-            return planning->error->status;
-        *shared = (fr_shared_constants){.op = op, .want = want, .data = data, .next = plan->constants};
-        op->fill_constants(&want, data);
-        plan->constants = shared;
-    }
+    if (!shared)
+        shared = new_constants(planning, op, &want);
+    if (!shared)
+        return planning->error->status;
     step->call.constants = shared->data;
+    step->constants = shared->value;
     return FR_OK;
 }
 
@@ -239,7 +270,7 @@ static fr_status bind_steps(fr_planning *planning)
 {
     for (int s = 0; s < planning->plan->step_count; s++) {
         fr_step *step = &planning->plan->steps[s];
-        if (step->node->op->check_extent)
+        if (step->node->op->check_extent && planning->plan->continuing.chunk == 0) /* else in every run */
             FR_TRY(step->node->op->check_extent(step->node, planning->plan->extent, planning->error));
         FR_TRY(bind_kernel(planning, step));
         FR_TRY(add_constants(planning, step));
@@ -306,7 +337,10 @@ static void find_lifetimes(fr_plan *plan)
             touch(plan, step->grad_out[o], s);
         }
         touch(plan, step->scratch, s);
+        touch(plan, step->constants, 0); /* made before the first step, shared by many */
+        touch(plan, step->constants, plan->step_count);
     }
+    touch(plan, plan->positions, 0);
     for (int i = 0; i < plan->output_count; i++)
         touch(plan, plan->outputs[i].value, plan->step_count); /* until the caller has read it */
 }
@@ -360,7 +394,7 @@ static void add_slot(fr_plan *plan, fr_step *step, int value, size_t field)
 
 static fr_status write_slots(fr_planning *planning)
 {
-    enum { POINTERS = 2 * FR_MAX_INPUTS + 2 * FR_MAX_OUTPUTS + 1 };
+    enum { POINTERS = 2 * FR_MAX_INPUTS + 2 * FR_MAX_OUTPUTS + 2 };
     fr_plan *plan = planning->plan;
     plan->slots = fr_plan_memory(planning, (size_t)plan->step_count * POINTERS * sizeof *plan->slots);
     if (!plan->slots)
@@ -377,6 +411,7 @@ static fr_status write_slots(fr_planning *planning)
             add_slot(plan, step, step->grad_out[o], offsetof(fr_call, grad_out) + (size_t)o * sizeof(void *));
         }
         add_slot(plan, step, step->scratch, offsetof(fr_call, scratch));
+        add_slot(plan, step, step->constants, offsetof(fr_call, constants));
     }
     return FR_OK;
 }
@@ -394,6 +429,13 @@ static fr_status check_options(const fr_graph *graph, const fr_plan_options *opt
     if (!options->train && options->output_count < 1)
         return fr_error_set(error, FR_BAD_USAGE, "plan", "name an output, or train",
                             "nothing is wanted of this plan");
+    fr_continuing continuing = options->continuing;
+    if (continuing.chunk < 0 || continuing.positions < 0 || continuing.chunk > MAX_TOKENS ||
+        continuing.positions > MAX_TOKENS ||
+        (continuing.chunk && (options->train || extent.T > continuing.chunk)))
+        return fr_error_set(error, FR_BAD_USAGE, "plan", "rows of at most `chunk` tokens, without training",
+                            "rows of %lld tokens cannot continue sequences by %lld%s", (long long)extent.T,
+                            (long long)continuing.chunk, options->train ? " and train" : "");
     return FR_OK;
 }
 
@@ -431,6 +473,8 @@ static fr_status build(fr_planning *planning)
     FR_TRY(start_planning(planning));
     FR_TRY(fr_plan_write_steps(planning));
     FR_TRY(list_outputs(planning));
+    if (planning->plan->continuing.chunk > 0)
+        FR_TRY(fr_plan_lay_out_sequence(planning));
     FR_TRY(bind_steps(planning));
     find_id_ranges(planning->plan);
     add_up_flops(planning->plan);
@@ -455,6 +499,8 @@ fr_status fr_plan_create(fr_plan **out, const fr_graph *graph, const fr_plan_opt
     plan->numerics = options->numerics;
     plan->residual_bf16 = options->residual_bf16;
     plan->train = options->train;
+    plan->continuing = options->continuing;
+    plan->positions = FR_NO_VALUE;
     fr_error unused = {0};
     fr_planning planning = {.plan = plan,
                             .graph = graph,
@@ -480,6 +526,11 @@ void fr_plan_free(fr_plan *plan)
 size_t fr_plan_arena_bytes(const fr_plan *plan)
 {
     return plan->arena_bytes;
+}
+
+size_t fr_plan_sequence_bytes(const fr_plan *plan)
+{
+    return plan->sequence_bytes;
 }
 
 double fr_plan_flops(const fr_plan *plan, bool full)

@@ -36,6 +36,7 @@ typedef struct fr_step {
     fr_pass pass;
     const fr_kernel *kernel;
     int in[FR_MAX_INPUTS], out[FR_MAX_OUTPUTS], grad_out[FR_MAX_OUTPUTS], grad_in[FR_MAX_INPUTS], scratch;
+    int constants;                /* value of constants made in every run; FR_NO_VALUE: none, or made once */
     int parameter[FR_MAX_INPUTS]; /* parameter index of input i, or -1: for prepared copies */
     unsigned first_gradient; /* bit i: grad_in[i] is a parameter's and this is the run's first share of it */
     fr_call call;            /* everything but the pointers */
@@ -56,7 +57,8 @@ typedef struct fr_plan_output_entry {
 typedef struct fr_shared_constants {
     const fr_op *op;
     fr_constants want;
-    void *data;
+    void *data; /* NULL: in the arena, made in every run */
+    int value;
     struct fr_shared_constants *next;
 } fr_shared_constants;
 
@@ -68,6 +70,9 @@ struct fr_plan {
     fr_extent extent;
     fr_numerics numerics;
     bool residual_bf16, train;
+    fr_continuing continuing;
+    size_t sequence_bytes;
+    int positions; /* value: position of every token, for constants made in every run */
     fr_value *values;
     int value_count, value_capacity;
     fr_step *steps;
@@ -93,10 +98,15 @@ typedef struct fr_planning {
     int *data, *gradient; /* value numbers, FR_NO_VALUE until there is one */
     bool *needed;         /* nodes that run */
     bool *wanted;         /* tensors whose gradient leads to a parameter */
+    size_t *kept;         /* per node: where its part of a sequence's memory begins */
     fr_error *error;      /* never NULL */
 } fr_planning;
 
 fr_dtype fr_plan_dtype(const fr_plan *plan, const fr_tensor *tensor);
+/* Fills in node, extent, tokens, dtypes and continuing of a call. */
+void fr_plan_describe_call(const fr_plan *plan, const fr_node *node, fr_call *call);
+/* A value in the arena that belongs to no tensor; -1 after setting the error. */
+int fr_plan_bytes_value(fr_planning *planning, size_t bytes);
 int64_t fr_plan_elements(const fr_plan *plan, const fr_tensor *tensor); /* -1 when they overflow */
 /* A new value for a tensor's data or gradient, or FR_NO_VALUE after setting the error. */
 int fr_plan_value(fr_planning *planning, const fr_tensor *tensor, bool gradient);
@@ -106,6 +116,12 @@ void *fr_plan_memory(fr_planning *planning, size_t bytes); /* NULL after setting
 
 /* autograd.c: marks needed nodes and writes all steps. */
 fr_status fr_plan_write_steps(fr_planning *planning);
+
+/* continuing.c: where every node's part of a sequence's memory lies; refuses operators that cannot
+ * continue. */
+fr_status fr_plan_lay_out_sequence(fr_planning *planning);
+/* Checks a run's sequences and fills in the positions and constants of its tokens. */
+fr_status fr_plan_start_sequences(const fr_plan *plan, const fr_run_args *args, fr_error *error);
 
 /* layout.c: places blocks so that no two that live at the same time overlap. */
 typedef struct fr_block {

@@ -71,6 +71,8 @@ static fr_status start(running *run, const fr_plan *plan, const fr_run_args *arg
     run->bases[FR_BASE_ARENA] = args->arena;
     run->bases[FR_BASE_PARAMETERS] = args->parameters;
     run->bases[FR_BASE_GRADIENTS] = args->gradients;
+    if (plan->continuing.chunk > 0)
+        FR_TRY(fr_plan_start_sequences(plan, args, error));
     return bind_inputs(run, error);
 }
 
@@ -106,6 +108,7 @@ static void run_step(const running *run, const fr_step *step)
         if (step->first_gradient >> i & 1)
             call.accumulate[i] = run->args->accumulate_gradients;
     }
+    call.sequences = run->args->sequences;
     call.pool = run->args->pool;
     step->kernel->run(&call);
 }

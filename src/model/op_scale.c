@@ -76,6 +76,7 @@ const fr_op fr_op_scale = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = infer,
+    .continues = true,
     .keeps_inputs = 3,
     .reference_suffices = true,
     .flops = flops,

@@ -113,7 +113,7 @@ static received sample(const char *prompt, fr_sample_options options, int stop_a
     received r = {.stop_after = stop_after};
     fr_error error = {0};
     prepare();
-    CHECK_OK(fr_sample(scorer, prompt, &options, receive, &r, &error));
+    CHECK_OK(fr_sample(scorer, prompt, &options, receive, &r, NULL, &error));
     return r;
 }
 
@@ -121,7 +121,7 @@ static received sample(const char *prompt, fr_sample_options options, int stop_a
 static size_t greedy_by_hand(const char *prompt, int tokens, char *out)
 {
     const fr_tokenizer *tokenizer = fr_scorer_tokenizer(scorer);
-    int64_t vocab = fr_scorer_vocab(scorer), context = fr_scorer_recipe(scorer)->model.context;
+    int64_t vocab = fr_scorer_vocab(scorer);
     int32_t ids[400] = {fr_tokenizer_bos(tokenizer)};
     int64_t length = 1 + fr_tokenizer_encode(tokenizer, prompt, strlen(prompt), ids + 1, 300);
     float *row = calloc((size_t)vocab, sizeof *row);
@@ -130,9 +130,8 @@ static size_t greedy_by_hand(const char *prompt, int tokens, char *out)
     fr_buffer_init(&text, 0);
     int64_t start = length;
     for (int i = 0; i < tokens; i++) {
-        int64_t T = length < context ? length : context;
         int32_t best = 0;
-        CHECK_OK(fr_scorer_logits(scorer, T, ids + length - T, T - 1, row, &error));
+        CHECK_OK(fr_scorer_logits(scorer, length, ids, length - 1, row, &error));
         for (int32_t v = 1; v < vocab; v++)
             best = row[v] > row[best] ? v : best;
         ids[length++] = best;
@@ -211,7 +210,7 @@ TEST(a_scripted_source_is_followed_to_the_documents_end)
     received r = {0};
     fr_error error = {0};
     fr_sample_options options = {.tokens = count + 2, .stop_at_bos = true};
-    CHECK_OK(fr_sample_from(read_script, &s, 9, tokenizer, "ab", &options, receive, &r, &error));
+    CHECK_OK(fr_sample_from(read_script, &s, 9, tokenizer, "ab", &options, receive, &r, NULL, &error));
     CHECK_INT(r.length, sizeof text - 1);
     CHECK(memcmp(r.text, text, sizeof text - 1) == 0);
     CHECK_INT(s.calls, count + 1);
@@ -222,7 +221,7 @@ TEST(a_scripted_source_is_followed_to_the_documents_end)
     past.calls = 0;
     r = (received){0};
     options.stop_at_bos = false; /* the marker appears as its text, and the text goes on */
-    CHECK_OK(fr_sample_from(read_script, &past, 9, tokenizer, "ab", &options, receive, &r, &error));
+    CHECK_OK(fr_sample_from(read_script, &past, 9, tokenizer, "ab", &options, receive, &r, NULL, &error));
     CHECK(strstr(r.text, "!<|bos|>h") != NULL);
     fr_tokenizer_free(tokenizer);
 }
@@ -250,7 +249,7 @@ TEST(impossible_wishes_are_refused)
                                               {.tokens = 1, .top_p = 1.5},
                                               {.tokens = 1, .top_k = -1}};
     for (int i = 0; i < 5; i++)
-        CHECK_INT(fr_sample(scorer, "a", &wrong[i], receive, &r, &error), FR_BAD_USAGE);
+        CHECK_INT(fr_sample(scorer, "a", &wrong[i], receive, &r, NULL, &error), FR_BAD_USAGE);
     CHECK_INT(r.calls, 0);
 }
 

@@ -43,6 +43,7 @@ const fr_op fr_op_add = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = add_infer,
+    .continues = true,
     .reference = {{"add", FR_FORWARD, "add_forward_reference", add_forward, add_scratch, NULL},
                   {"add", FR_BACKWARD, "add_backward_reference", add_backward, add_scratch, NULL}},
 };

@@ -53,6 +53,7 @@ const fr_op fr_op_add_bias = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = add_bias_infer,
+    .continues = true,
     .reference = {{"add_bias", FR_FORWARD, "add_bias_forward_reference", add_bias_forward, add_bias_scratch,
                    NULL},
                   {"add_bias", FR_BACKWARD, "add_bias_backward_reference", add_bias_backward,

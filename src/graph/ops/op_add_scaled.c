@@ -69,6 +69,7 @@ const fr_op fr_op_add_scaled = {
     .max_inputs = 3,
     .outputs = 1,
     .infer = add_scaled_infer,
+    .continues = true,
     .keeps_inputs = 1u << SCALE | 1u << Y,
     .reference = {{"add_scaled", FR_FORWARD, "add_scaled_forward_reference", add_scaled_forward,
                    add_scaled_scratch, NULL},

@@ -9,10 +9,14 @@
  *
  * Nothing of size T x T is ever stored: the forward pass holds the scores of one query, the backward pass
  * computes them again from l.
+ *
+ * A sequence that continues keeps its keys and values in a ring: as many positions as the window and one
+ * chunk of new tokens need, and no more. A run writes the new ones first, then every query looks back.
  */
 #include "graph/ops/ops.h"
 
 #include <math.h>
+#include <string.h>
 
 static fr_status attention_infer(fr_node *node, fr_error *error)
 {
@@ -58,6 +62,58 @@ static double attention_flops_full(const fr_node *node, fr_extent extent, fr_pas
     return attention_cost(node, extent, pass, T * w);
 }
 
+/* ---- what a sequence keeps ---- */
+
+enum { RING_STEP = 128 };
+
+int64_t fr_attention_capacity(const fr_call *call)
+{
+    const fr_attention_options *options = call->node->attributes;
+    int64_t most = call->continuing.positions, seen = options->window > 0 ? options->window : most;
+    if (most && seen > most)
+        seen = most;
+    return seen ? (seen + call->continuing.chunk + RING_STEP - 1) / RING_STEP * RING_STEP : 0;
+}
+
+static size_t attention_sequence_bytes(const fr_call *call)
+{
+    const fr_tensor *k = call->node->in[1];
+    size_t bytes = (size_t)fr_attention_capacity(call) * (size_t)k->columns;
+    return bytes * (fr_dtype_bytes(call->in_dtype[1]) + fr_dtype_bytes(call->in_dtype[2]));
+}
+
+fr_attention_ring fr_attention_ring_of(const fr_call *call, int64_t row, int kv_head)
+{
+    const fr_attention_options *options = call->node->attributes;
+    int64_t capacity = fr_attention_capacity(call), width = call->node->in[1]->columns / options->kv_heads;
+    size_t k_head = (size_t)(capacity * width) * fr_dtype_bytes(call->in_dtype[1]);
+    size_t v_head = (size_t)(capacity * width) * fr_dtype_bytes(call->in_dtype[2]);
+    char *memory = (char *)call->sequences[row].memory + call->sequence_offset;
+    return (fr_attention_ring){.capacity = capacity,
+                               .k = memory + (size_t)kv_head * k_head,
+                               .v = memory + (size_t)options->kv_heads * k_head + (size_t)kv_head * v_head};
+}
+
+static void remember(const fr_call *call, int input, int64_t row, int kv_head, void *ring, int64_t capacity)
+{
+    const fr_attention_options *options = call->node->attributes;
+    const fr_sequence *s = &call->sequences[row];
+    int64_t columns = call->node->in[input]->columns, width = columns / options->kv_heads;
+    size_t item = fr_dtype_bytes(call->in_dtype[input]);
+    for (int64_t t = 0; t < s->count; t++)
+        memcpy((char *)ring + item * (size_t)((s->start + t) % capacity * width),
+               (const char *)call->in[input] +
+                   item * (size_t)((row * call->extent.T + t) * columns + kv_head * width),
+               item * (size_t)width);
+}
+
+void fr_attention_remember(const fr_call *call, int64_t row, int kv_head)
+{
+    fr_attention_ring ring = fr_attention_ring_of(call, row, kv_head);
+    remember(call, 1, row, kv_head, ring.k, ring.capacity);
+    remember(call, 2, row, kv_head, ring.v, ring.capacity);
+}
+
 /* ---- the kernels ---- */
 
 /* What one key-value head of one row needs, as doubles in scratch. */
@@ -65,27 +121,34 @@ typedef struct head_rows {
     const fr_call *call;
     const fr_attention_options *options;
     int64_t T, width;
+    int64_t keys;                    /* rows of k and v there is room for: T, or a ring's */
     int64_t first;                   /* token the row starts at */
-    double *k, *v, *dk, *dv;         /* T x width each; the gradients in the backward pass only */
-    double *q, *out, *dout, *dq, *p; /* one query: width each, p has T */
+    double *k, *v, *dk, *dv;         /* keys x width each; the gradients in the backward pass only */
+    double *q, *out, *dout, *dq, *p; /* one query: width each, p has `keys` */
 } head_rows;
+
+static int64_t keys_kept(const fr_call *call)
+{
+    return call->continuing.chunk > 0 ? fr_attention_capacity(call) : call->extent.T;
+}
 
 static size_t attention_scratch(const fr_call *call)
 {
     const fr_attention_options *options = call->node->attributes;
     int64_t width = call->node->in[0]->columns / options->heads;
-    return (size_t)(4 * call->extent.T * width + 4 * width + call->extent.T) * sizeof(double);
+    return (size_t)(4 * keys_kept(call) * width + 4 * width + keys_kept(call)) * sizeof(double);
 }
 
 static head_rows lay_out_scratch(const fr_call *call)
 {
     const fr_attention_options *options = call->node->attributes;
-    int64_t T = call->extent.T, width = call->node->in[0]->columns / options->heads;
-    head_rows rows = {.call = call, .options = options, .T = T, .width = width, .k = call->scratch};
-    rows.v = rows.k + T * width;
-    rows.dk = rows.v + T * width;
-    rows.dv = rows.dk + T * width;
-    rows.q = rows.dv + T * width;
+    int64_t keys = keys_kept(call), width = call->node->in[0]->columns / options->heads;
+    head_rows rows = {.call = call, .options = options, .T = call->extent.T, .width = width, .keys = keys};
+    rows.k = call->scratch;
+    rows.v = rows.k + keys * width;
+    rows.dk = rows.v + keys * width;
+    rows.dv = rows.dk + keys * width;
+    rows.q = rows.dv + keys * width;
     rows.out = rows.q + width;
     rows.dout = rows.out + width;
     rows.dq = rows.dout + width;
@@ -126,20 +189,21 @@ static int64_t first_key(const head_rows *rows, int64_t i)
     return rows->options->window > 0 && i > rows->options->window ? i - rows->options->window : 0;
 }
 
-/* One query of one head: out_i and l_i. */
-static void attend(const head_rows *rows, int head, int64_t i)
+/* One query of one head, token i of the row: out_i and l_i. Its key and value are number `at`, and those
+ * it sees lie before it, in order. */
+static void attend(const head_rows *rows, int head, int64_t i, int64_t at)
 {
     const fr_call *call = rows->call;
     int heads = rows->options->heads;
-    int64_t width = rows->width, from = first_key(rows, i);
+    int64_t width = rows->width, from = first_key(rows, at);
     double largest = -INFINITY, sum = 0;
     load_head(rows, call->in[0], call->in_dtype[0], heads, i, head, rows->q);
-    for (int64_t j = from; j <= i; j++) {
+    for (int64_t j = from; j <= at; j++) {
         rows->p[j] = rows->options->scale * fr_dot(rows->q, rows->k + j * width, width);
         largest = rows->p[j] > largest ? rows->p[j] : largest;
     }
     fr_zero(rows->out, width);
-    for (int64_t j = from; j <= i; j++) {
+    for (int64_t j = from; j <= at; j++) {
         double weight = exp(rows->p[j] - largest);
         sum += weight;
         fr_axpy(rows->out, weight, rows->v + j * width, width);
@@ -152,16 +216,51 @@ static void attend(const head_rows *rows, int head, int64_t i)
     fr_store_doubles(call->out[1], call->out_dtype[1], place, 1, &log_sum, false);
 }
 
+/* Keys and values out of a sequence's ring, oldest first. Returns the number of the row's first token among
+ * them. */
+static int64_t load_ring(head_rows *rows, int64_t row, int kv_head)
+{
+    const fr_call *call = rows->call;
+    const fr_sequence *s = &call->sequences[row];
+    fr_attention_ring ring = fr_attention_ring_of(call, row, kv_head);
+    int64_t end = s->start + s->count, first = end > ring.capacity ? end - ring.capacity : 0;
+    for (int64_t p = first; p < end; p++) {
+        int64_t place = p % ring.capacity * rows->width;
+        fr_load_doubles(ring.k, call->in_dtype[1], place, rows->width, rows->k + (p - first) * rows->width);
+        fr_load_doubles(ring.v, call->in_dtype[2], place, rows->width, rows->v + (p - first) * rows->width);
+    }
+    return s->start - first;
+}
+
+static void attention_continue(head_rows *rows)
+{
+    const fr_call *call = rows->call;
+    int group = rows->options->heads / rows->options->kv_heads;
+    for (int64_t row = 0; row < call->extent.rows; row++)
+        for (int kv_head = 0; kv_head < rows->options->kv_heads; kv_head++) {
+            fr_attention_remember(call, row, kv_head);
+            rows->first = row * rows->T;
+            int64_t at = load_ring(rows, row, kv_head);
+            for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
+                for (int64_t i = 0; i < call->sequences[row].count; i++)
+                    attend(rows, head, i, at + i);
+        }
+}
+
 static void attention_forward(const fr_call *call)
 {
     head_rows rows = lay_out_scratch(call);
     int group = rows.options->heads / rows.options->kv_heads;
+    if (call->continuing.chunk > 0) {
+        attention_continue(&rows);
+        return;
+    }
     for (int64_t row = 0; row < call->extent.rows; row++)
         for (int kv_head = 0; kv_head < rows.options->kv_heads; kv_head++) {
             load_keys_and_values(&rows, row * rows.T, kv_head);
             for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
                 for (int64_t i = 0; i < rows.T; i++)
-                    attend(&rows, head, i);
+                    attend(&rows, head, i, i);
         }
 }
 
@@ -213,6 +312,8 @@ const fr_op fr_op_attention = {
     .max_inputs = 3,
     .outputs = 2,
     .infer = attention_infer,
+    .continues = true,
+    .sequence_bytes = attention_sequence_bytes,
     .keeps_inputs = 7,
     .keeps_outputs = 3,
     .detached_outputs = 1u << 1,

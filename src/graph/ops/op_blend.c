@@ -69,6 +69,7 @@ const fr_op fr_op_blend = {
     .max_inputs = 4,
     .outputs = 1,
     .infer = blend_infer,
+    .continues = true,
     .keeps_inputs = 15,
     .reference = {{"blend", FR_FORWARD, "blend_forward_reference", blend_forward, blend_scratch, NULL},
                   {"blend", FR_BACKWARD, "blend_backward_reference", blend_backward, blend_scratch, NULL}},

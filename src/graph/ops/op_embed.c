@@ -61,6 +61,7 @@ const fr_op fr_op_embed = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = embed_infer,
+    .continues = true,
     .no_gradient = 1u << 1,
     .ids_range = embed_ids_range,
     .reference = {{"embed", FR_FORWARD, "embed_forward_reference", embed_forward, embed_scratch, NULL},

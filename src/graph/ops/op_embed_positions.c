@@ -27,6 +27,13 @@ static fr_status embed_positions_check_extent(const fr_node *node, fr_extent ext
                         (long long)table->rows);
 }
 
+/* Padding behind a sequence may stand beyond the table. */
+static int64_t known_position(const fr_call *call, int64_t t)
+{
+    int64_t position = fr_call_position(call, t), last = call->node->in[1]->rows - 1;
+    return position < last ? position : last;
+}
+
 static size_t embed_positions_scratch(const fr_call *call)
 {
     return 2 * (size_t)call->node->out[0]->columns * sizeof(double);
@@ -38,7 +45,7 @@ static void embed_positions_forward(const fr_call *call)
     double *x = call->scratch, *position = x + columns;
     for (int64_t t = 0; t < call->tokens; t++) {
         fr_load_input(call, 0, t, x);
-        fr_load_input(call, 1, t % call->extent.T, position);
+        fr_load_input(call, 1, known_position(call, t), position);
         fr_axpy(x, 1, position, columns);
         fr_store_output(call, 0, t, x);
     }
@@ -68,6 +75,7 @@ const fr_op fr_op_embed_positions = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = embed_positions_infer,
+    .continues = true,
     .check_extent = embed_positions_check_extent,
     .reference = {{"embed_positions", FR_FORWARD, "embed_positions_forward_reference",
                    embed_positions_forward, embed_positions_scratch, NULL},

@@ -64,6 +64,7 @@ const fr_op fr_op_gelu = {
     .max_inputs = 1,
     .outputs = 1,
     .infer = gelu_infer,
+    .continues = true,
     .keeps_inputs = 1,
     .reference = {{"gelu", FR_FORWARD, "gelu_forward_reference", gelu_forward, gelu_scratch, NULL},
                   {"gelu", FR_BACKWARD, "gelu_backward_reference", gelu_backward, gelu_scratch, NULL}},

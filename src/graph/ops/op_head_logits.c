@@ -130,6 +130,7 @@ const fr_op fr_op_head_logits = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = head_logits_infer,
+    .continues = true,
     .keeps_inputs = 3,
     .keeps_outputs = 1,
     .flops = fr_head_flops,

@@ -115,6 +115,7 @@ const fr_op fr_op_layer_norm = {
     .max_inputs = 3,
     .outputs = 1,
     .infer = layer_norm_infer,
+    .continues = true,
     .keeps_inputs = 1u << X | 1u << GAIN,
     .reference = {{"layer_norm", FR_FORWARD, "layer_norm_forward_reference", layer_norm_forward,
                    layer_norm_scratch, NULL},

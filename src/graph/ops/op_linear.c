@@ -103,6 +103,7 @@ const fr_op fr_op_linear = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = linear_infer,
+    .continues = true,
     .keeps_inputs = 3,
     .flops = linear_flops,
     .reference = {{"linear", FR_FORWARD, "linear_forward_reference", linear_forward, linear_scratch, NULL},

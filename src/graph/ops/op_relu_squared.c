@@ -44,6 +44,7 @@ const fr_op fr_op_relu_squared = {
     .max_inputs = 1,
     .outputs = 1,
     .infer = relu_squared_infer,
+    .continues = true,
     .keeps_inputs = 1,
     .reference = {{"relu_squared", FR_FORWARD, "relu_squared_forward_reference", relu_squared_forward,
                    relu_squared_scratch, NULL},

@@ -89,6 +89,7 @@ const fr_op fr_op_rms_norm = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = rms_norm_infer,
+    .continues = true,
     .keeps_inputs = 3,
     .reference = {{"rms_norm", FR_FORWARD, "rms_norm_forward_reference", rms_norm_forward, rms_norm_scratch,
                    NULL},

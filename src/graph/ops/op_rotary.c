@@ -1,14 +1,14 @@
 /* rotary: turns pairs of channels of every head by an angle that grows with the position.
  *
- *     angle(t, m) = t * base^(-2m / d)          d = head width, m = 0 .. d/2 - 1, t = index within the row
+ *     angle(t, m) = t * base^(-2m / d)          d = head width, m = 0 .. d/2 - 1, t = position in the row
  *     halves:       channels m and m + d/2, turned by -angle
  *     interleaved:  channels 2m and 2m + 1, turned by +angle
  *     norm:         afterwards every head is scaled to y = gain * z / sqrt(mean(z^2) + eps)
  *
  * A rotation keeps lengths, so its backward is the opposite rotation, and the root mean square may be
- * taken before or after it. The cosines and sines are made once per plan: the angle in double, then
- * rounded to fp32, so that rows far longer than those trained on keep exact angles. Per position: d/2
- * cosines, d/2 sines.
+ * taken before or after it. The cosines and sines are made once per plan, or once per run where sequences
+ * continue: the angle in double, then rounded to fp32, so that positions far beyond those trained on keep
+ * exact angles. Per position: d/2 cosines, d/2 sines.
  */
 #include "graph/ops/ops.h"
 
@@ -48,8 +48,9 @@ static void rotary_fill_constants(const fr_constants *want, void *data)
     for (int64_t m = 0; m < half; m++) {
         double frequency = pow(want->key[2], -(double)m / (double)half);
         for (int64_t t = 0; t < T; t++) {
-            row[t * 2 * half + m] = (float)cos((double)t * frequency);
-            row[t * 2 * half + half + m] = (float)sin((double)t * frequency);
+            double angle = (double)(want->positions ? want->positions[t] : t) * frequency;
+            row[t * 2 * half + m] = (float)cos(angle);
+            row[t * 2 * half + half + m] = (float)sin(angle);
         }
     }
 }
@@ -81,7 +82,7 @@ static void rotary_forward(const fr_call *call)
     int64_t columns = call->node->in[0]->columns, width = columns / options->heads;
     double *row = call->scratch;
     for (int64_t t = 0; t < call->tokens; t++) {
-        const float *table = (const float *)call->constants + t % call->extent.T * width;
+        const float *table = (const float *)call->constants + fr_call_constants_row(call, t) * width;
         fr_load_input(call, 0, t, row);
         for (double *head = row; head < row + columns; head += width) {
             rotate(head, table, width / 2, options->interleaved, 1);
@@ -127,6 +128,7 @@ const fr_op fr_op_rotary = {
     .max_inputs = 1,
     .outputs = 1,
     .infer = rotary_infer,
+    .continues = true,
     .keeps_inputs = 1,
     .constants = rotary_constants,
     .fill_constants = rotary_fill_constants,

@@ -1,13 +1,15 @@
 /* smear: every token takes a gated share of the token before it.
  *
  *     g_t = lambda s_t ;  s_t = sigmoid(<gate, x_t[0 .. channels)>)
- *     out_t = x_t + g_t x_{t-1} ;  out_0 = x_0                     t counts within the row, x is the input
+ *     out_t = x_t + g_t x_{t-1} ;  out_0 = x_0                     t: position in the row, x: the input
  *
  *     e_t = <d out_t, x_{t-1}>                                     the gradient of g_t
  *     d x_t = d out_t + g_{t+1} d out_{t+1} + [channels] e_t lambda s_t (1 - s_t) gate
  *     d gate = sum_t e_t lambda s_t (1 - s_t) x_t[0 .. channels) ;  d lambda = sum_t e_t s_t
  */
 #include "graph/ops/ops.h"
+
+#include <string.h>
 
 enum { X, GATE, LAMBDA };
 
@@ -35,6 +37,32 @@ static size_t smear_scratch(const fr_call *call)
     return (size_t)(4 * call->node->in[X]->columns + 2 * call->node->in[GATE]->columns) * sizeof(double);
 }
 
+/* A sequence keeps its last x. */
+static size_t smear_sequence_bytes(const fr_call *call)
+{
+    return (size_t)call->node->in[X]->columns * fr_dtype_bytes(call->in_dtype[X]);
+}
+
+const void *fr_smear_before(const fr_call *call, int64_t t)
+{
+    size_t bytes = smear_sequence_bytes(call);
+    if (t % call->extent.T)
+        return (const char *)call->in[X] + (size_t)(t - 1) * bytes;
+    const fr_sequence *s = call->continuing.chunk > 0 ? &call->sequences[t / call->extent.T] : NULL;
+    return s && s->start > 0 ? (const char *)s->memory + call->sequence_offset : NULL;
+}
+
+void fr_smear_remember(const fr_call *call)
+{
+    size_t bytes = smear_sequence_bytes(call);
+    for (int64_t row = 0; call->continuing.chunk > 0 && row < call->extent.rows; row++) {
+        const fr_sequence *s = &call->sequences[row];
+        if (s->count > 0)
+            memcpy((char *)s->memory + call->sequence_offset,
+                   (const char *)call->in[X] + (size_t)(row * call->extent.T + s->count - 1) * bytes, bytes);
+    }
+}
+
 static void smear_forward(const fr_call *call)
 {
     int64_t columns = call->node->in[X]->columns, channels = call->node->in[GATE]->columns;
@@ -42,13 +70,15 @@ static void smear_forward(const fr_call *call)
     double lambda = fr_scalar_input(call, LAMBDA);
     fr_load_input(call, GATE, 0, gate);
     for (int64_t t = 0; t < call->tokens; t++) {
+        const void *row = fr_smear_before(call, t);
         fr_load_input(call, X, t, x);
-        if (t % call->extent.T) {
-            fr_load_input(call, X, t - 1, before);
+        if (row) {
+            fr_load_doubles(row, call->in_dtype[X], 0, columns, before);
             fr_axpy(x, lambda * fr_sigmoid(fr_dot(gate, x, channels)), before, columns);
         }
         fr_store_output(call, 0, t, x);
     }
+    fr_smear_remember(call);
 }
 
 /* The gate of token t, s_t; 0 for the first of a row. Leaves x_t in x. */
@@ -95,6 +125,8 @@ const fr_op fr_op_smear = {
     .max_inputs = 3,
     .outputs = 1,
     .infer = smear_infer,
+    .continues = true,
+    .sequence_bytes = smear_sequence_bytes,
     .keeps_inputs = 7,
     .flops = smear_flops,
     .reference = {{"smear", FR_FORWARD, "smear_forward_reference", smear_forward, smear_scratch, NULL},

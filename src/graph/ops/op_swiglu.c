@@ -58,6 +58,7 @@ const fr_op fr_op_swiglu = {
     .max_inputs = 2,
     .outputs = 1,
     .infer = swiglu_infer,
+    .continues = true,
     .keeps_inputs = 3,
     .reference = {{"swiglu", FR_FORWARD, "swiglu_forward_reference", swiglu_forward, swiglu_scratch, NULL},
                   {"swiglu", FR_BACKWARD, "swiglu_backward_reference", swiglu_backward, swiglu_scratch,

@@ -103,6 +103,7 @@ const fr_op fr_op_value_gate = {
     .max_inputs = 4,
     .outputs = 1,
     .infer = value_gate_infer,
+    .continues = true,
     .keeps_inputs = 1u << E | 1u << H | 1u << GATE,
     .flops = value_gate_flops,
     .reference = {{"value_gate", FR_FORWARD, "value_gate_forward_reference", value_gate_forward,

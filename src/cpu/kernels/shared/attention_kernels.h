@@ -1,17 +1,22 @@
 /* Causal attention, written once over the vector type and compiled per instruction set.
  *
- * How it thinks. Queries lie in the lanes: a block of QUERIES consecutive queries of one head against a tile
- * of at most TILE keys gives the transposed scores S^T (keys x queries). So maximum, sum and exponential over
- * the keys are plain vector operations, and S^T already is the right operand of the next product, out^T +=
- * V^T P^T: nothing is repacked. All products are small register tiles of FR_TILE_ROWS x QUERIES.
+ * How it thinks. Queries lie in the lanes: a block of QUERIES consecutive queries of one head against a
+ * tile of at most TILE keys gives the transposed scores S^T (keys x queries). So maximum, sum and
+ * exponential over the keys are plain vector operations, and S^T already is the right operand of the next
+ * product, out^T += V^T P^T: nothing is repacked. All products are small register tiles of FR_TILE_ROWS x
+ * QUERIES.
  *
  * Tiles begin at absolute positions (multiples of TILE from the start of the row) and blocks of queries at
- * multiples of QUERIES. What a query sees is therefore summed in an order that depends on its position alone:
- * not on the number of rows, the length of the row beyond it, or threads. Tiles outside the window or above
- * the diagonal are never touched; inside a tile the rest is masked to probability exactly 0.
+ * multiples of QUERIES. What a query sees is therefore summed in an order that depends on its position
+ * alone: not on the number of rows, the length of the row beyond it, or threads. Tiles outside the window
+ * or above the diagonal are never touched; inside a tile the rest is masked to probability exactly 0.
  *
- * The backward pass takes p again from the saved log-sum-exp. Tiles of keys are the outer loop, so that d k
- * and d v of a tile stay in the second-level cache; d q of all queries is summed tile after tile.
+ * Rows that continue a sequence take keys and values from its ring, by the same tiles at the same
+ * positions: a long row through the same code, a single query with keys in the lanes instead, every sum in
+ * the same order. So a token has the same bits whether its row was run whole, in pieces, or it came alone.
+ *
+ * The backward pass takes p again from the saved log-sum-exp. Tiles of keys are the outer loop, so that d
+ * k and d v of a tile stay in the second-level cache; d q of all queries is summed tile after tile.
  */
 #include "cpu/kernels/shared/vector_math.h"
 #include "cpu/kernels/kernels.h"
@@ -28,7 +33,9 @@ typedef struct attention {
     const fr_call *call;
     const fr_attention_options *options;
     int64_t T, width, padded; /* padded: width rounded up to PAD */
-    int64_t rows;             /* T rounded up to a whole block of queries */
+    int64_t rows;             /* of keys and values in memory; T rounded up to a whole block of queries */
+    int64_t start, end;       /* positions of the row's queries: [start, end) */
+    int64_t base;             /* position of the first key in memory */
     float scale;
 } attention;
 
@@ -39,6 +46,9 @@ static attention attention_of(const fr_call *call)
     a.width = call->node->in[0]->columns / options->heads;
     a.padded = (a.width + PAD - 1) / PAD * PAD;
     a.rows = (a.T + QUERIES - 1) / QUERIES * QUERIES;
+    a.end = a.T;
+    if (call->continuing.chunk > 0)
+        a.rows = fr_attention_capacity(call) + TILE + QUERIES;
     return a;
 }
 
@@ -172,7 +182,7 @@ typedef struct key_range {
 
 static key_range keys_of(const attention *a, int64_t q, int64_t tile)
 {
-    int64_t window = a->options->window, last = q + QUERIES < a->T ? q + QUERIES : a->T;
+    int64_t window = a->options->window, last = q + QUERIES < a->end ? q + QUERIES : a->end;
     int64_t first = window > 0 && q > window ? (q - window) / STEP * STEP : 0;
     int64_t end = (last + STEP - 1) / STEP * STEP;
     return (key_range){first > tile ? first : tile, end < tile + TILE ? end : tile + TILE};
@@ -253,10 +263,11 @@ static void finish_block(const attention *a, const forward_memory *m, int head, 
               v_set(largest[i] + logf(sums[i])));
 }
 
+/* The queries from position q on. */
 static void attend_block(const attention *a, const forward_memory *m, int head, int64_t row, int64_t q)
 {
     float largest[QUERIES], sums[QUERIES];
-    int64_t token = row * a->T + q, count = a->T - q < QUERIES ? a->T - q : QUERIES;
+    int64_t token = row * a->T + q - a->start, count = a->end - q < QUERIES ? a->end - q : QUERIES;
     int64_t window = a->options->window, first = window > 0 && q > window ? q - window : 0;
     load_rows(a, a->call->in[0], a->call->in_dtype[0], a->options->heads, head, token, count, QUERIES,
               a->scale, m->q);
@@ -268,14 +279,139 @@ static void attend_block(const attention *a, const forward_memory *m, int head, 
     }
     for (int64_t tile = first / TILE * TILE; tile < q + count; tile += TILE) {
         key_range keys = keys_of(a, q, tile);
-        rows_times(m->k + keys.from * a->padded, a->padded, keys.to - keys.from, m->q_turned, a->padded,
-                   m->scores);
+        rows_times(m->k + (keys.from - a->base) * a->padded, a->padded, keys.to - keys.from, m->q_turned,
+                   a->padded, m->scores);
         mask_scores(a, q, keys, m->scores, -INFINITY);
         online_softmax(a, m->scores, keys.to - keys.from, m->out, largest, sums);
-        turned_rows_times(m->v + keys.from * a->padded, a->padded, keys.to - keys.from, a->padded, m->scores,
-                          m->out);
+        turned_rows_times(m->v + (keys.from - a->base) * a->padded, a->padded, keys.to - keys.from, a->padded,
+                          m->scores, m->out);
     }
     finish_block(a, m, head, token, count, largest, sums);
+}
+
+/* ---- rows that continue a sequence --------------------------------------------------------------------- */
+
+/* Keys or values of positions [a->base, a->end) out of a ring, and zeros up to a whole block of queries. */
+static void load_ring(const attention *a, const void *ring, int64_t capacity, fr_dtype dtype, float *out)
+{
+    int64_t room = (a->end - a->base + QUERIES - 1) / QUERIES * QUERIES;
+    for (int64_t i = 0; i < room; i++, out += a->padded) {
+        int64_t start = (a->base + i) % capacity * a->width;
+        for (int64_t c = 0; c < a->padded; c += FR_LANES) {
+            int64_t left = a->base + i < a->end ? a->width - c : 0;
+            v_store(out + c,
+                    left > 0 ? v_get(ring, dtype, start + c, left < FR_LANES ? left : FR_LANES) : v_set(0));
+        }
+    }
+}
+
+/* Scores of sixteen keys of a ring, beginning at row `place`, against one query. */
+FR_INLINE vf score_keys(const attention *a, const void *ring, fr_dtype dtype, int64_t place, const float *q)
+{
+    vf sum = v_set(0);
+    for (int64_t c = 0; c < a->width; c += FR_LANES) {
+        vf rows[FR_LANES];
+        int64_t lanes = lanes_left(a->width, c);
+        for (int i = 0; i < FR_LANES; i++)
+            rows[i] = v_get(ring, dtype, (place + i) * a->width + c, lanes);
+        v_transpose(rows);
+#pragma GCC unroll 16
+        for (int i = 0; i < FR_LANES; i++)
+            sum = v_fma(rows[i], v_set(q[c + i]), sum);
+    }
+    return sum;
+}
+
+/* Scores of the keys [from, to) of a tile; those around them in whole vectors are masked. Returns the
+ * largest. */
+static float score_tile(const attention *a, const fr_attention_ring *ring, int64_t tile, int64_t from,
+                        int64_t to, const float *q, float *scores)
+{
+    vf largest = v_set(FAR_BELOW);
+    for (int64_t j = from / FR_LANES * FR_LANES; j < to; j += FR_LANES) {
+        vf s = score_keys(a, ring->k, a->call->in_dtype[1], j % ring->capacity, q);
+        v_store(scores + j - tile, s);
+        for (int64_t i = j; i < from; i++)
+            scores[i - tile] = -INFINITY;
+        for (int64_t i = to > j ? to : j; i < j + FR_LANES; i++)
+            scores[i - tile] = -INFINITY;
+        largest = v_max(largest, v_load(scores + j - tile));
+    }
+    return v_largest(largest);
+}
+
+/* Values of keys [from, to) weighted by p, added to `out`. */
+static void add_values(const attention *a, const fr_attention_ring *ring, int64_t tile, int64_t from,
+                       int64_t to, const float *p, vf shrink, float *out)
+{
+    int64_t place = from % ring->capacity * a->width;
+    for (int64_t c = 0; c < a->width; c += FR_LANES) {
+        int64_t lanes = lanes_left(a->width, c);
+        vf sum = v_mul(v_load(out + c), shrink);
+        for (int64_t j = from; j < to; j++)
+            sum = v_fma(v_get(ring->v, a->call->in_dtype[2], place + (j - from) * a->width + c, lanes),
+                        v_set(p[j - tile]), sum);
+        v_store(out + c, sum);
+    }
+}
+
+/* The softmax of one tile joins what the tiles before it gave: as online_softmax, for one query. */
+static void attend_tile(const attention *a, const fr_attention_ring *ring, int64_t tile, int64_t from,
+                        int64_t to, const forward_memory *m, float *largest, float *sums)
+{
+    float now = score_tile(a, ring, tile, from, to, m->q, m->scores), sum = 0;
+    now = *largest > now ? *largest : now;
+    for (int64_t j = from / FR_LANES * FR_LANES; j < to; j += FR_LANES)
+        v_store(m->scores + j - tile, v_exp(v_sub(v_load(m->scores + j - tile), v_set(now))));
+    for (int64_t j = from; j < to; j++)
+        sum += m->scores[j - tile];
+    vf shrink = v_exp(v_sub(v_set(*largest), v_set(now)));
+    *largest = now;
+    *sums = v_lane0(v_fma(v_set(*sums), shrink, v_set(sum)));
+    add_values(a, ring, tile, from, to, m->scores, shrink, m->out);
+}
+
+/* The query at position a->start, alone. */
+static void attend_one(const attention *a, const forward_memory *m, const fr_attention_ring *ring,
+                       int64_t row, int head)
+{
+    const fr_call *call = a->call;
+    int64_t window = a->options->window, token = row * a->T, at = token * a->options->heads + head;
+    int64_t first = window > 0 && a->start > window ? a->start - window : 0;
+    float largest = FAR_BELOW, sums = 0;
+    load_rows(a, call->in[0], call->in_dtype[0], a->options->heads, head, token, 1, 1, a->scale, m->q);
+    memset(m->out, 0, sizeof(float) * (size_t)a->padded);
+    for (int64_t tile = first / TILE * TILE; tile < a->end; tile += TILE)
+        attend_tile(a, ring, tile, first > tile ? first : tile, a->end < tile + TILE ? a->end : tile + TILE,
+                    m, &largest, &sums);
+    vf factor = v_div(v_set(1), v_set(sums));
+    for (int64_t c = 0; c < a->width; c += FR_LANES)
+        v_put(call->out[0], call->out_dtype[0], at * a->width + c, lanes_left(a->width, c),
+              v_mul(v_load(m->out + c), factor));
+    v_put(call->out[1], call->out_dtype[1], at, 1, v_set(largest + logf(sums)));
+}
+
+static void continue_row(attention *a, const forward_memory *m, int64_t row, int kv_head)
+{
+    const fr_call *call = a->call;
+    const fr_sequence *s = &call->sequences[row];
+    fr_attention_ring ring = fr_attention_ring_of(call, row, kv_head);
+    int group = a->options->heads / a->options->kv_heads;
+    int64_t window = a->options->window;
+    a->start = s->start;
+    a->end = s->start + s->count;
+    a->base = (window > 0 && a->start > window ? a->start - window : 0) / TILE * TILE;
+    fr_attention_remember(call, row, kv_head);
+    if (s->count > 1) {
+        load_ring(a, ring.k, ring.capacity, call->in_dtype[1], m->k);
+        load_ring(a, ring.v, ring.capacity, call->in_dtype[2], m->v);
+    }
+    for (int head = kv_head * group; head < (kv_head + 1) * group; head++) {
+        for (int64_t q = a->start; s->count > 1 && q < a->end; q += QUERIES)
+            attend_block(a, m, head, row, q);
+        if (s->count == 1)
+            attend_one(a, m, &ring, row, head);
+    }
 }
 
 static int64_t attention_jobs(const fr_call *call)
@@ -292,6 +428,10 @@ static void forward_job(const fr_call *call, int64_t job, void *memory)
     int kv_heads = a.options->kv_heads, group = a.options->heads / kv_heads;
     int64_t row = job / kv_heads;
     int kv_head = (int)(job % kv_heads);
+    if (call->continuing.chunk > 0) {
+        continue_row(&a, &m, row, kv_head);
+        return;
+    }
     load_rows(&a, call->in[1], call->in_dtype[1], kv_heads, kv_head, row * a.T, a.T, a.rows, 1, m.k);
     load_rows(&a, call->in[2], call->in_dtype[2], kv_heads, kv_head, row * a.T, a.T, a.rows, 1, m.v);
     for (int head = kv_head * group; head < (kv_head + 1) * group; head++)

@@ -55,14 +55,16 @@ static void FR_ISA(embed_backward)(const fr_call *call)
 static void embed_positions_rows(void *context, int64_t first, int64_t end)
 {
     const fr_call *call = context;
-    int64_t columns = call->node->out[0]->columns;
-    for (int64_t t = first; t < end; t++)
+    int64_t columns = call->node->out[0]->columns, last = call->node->in[1]->rows - 1;
+    for (int64_t t = first; t < end; t++) {
+        int64_t p = fr_call_position(call, t), row = p < last ? p : last; /* padding may stand beyond it */
         for (int64_t c = 0; c < columns; c += FR_LANES) {
             int64_t lanes = lanes_left(columns, c), at = t * columns + c;
-            vf position = v_get(call->in[1], FR_F32, t % call->extent.T * columns + c, lanes);
+            vf position = v_get(call->in[1], FR_F32, row * columns + c, lanes);
             v_put(call->out[0], call->out_dtype[0], at, lanes,
                   v_add(v_get(call->in[0], call->in_dtype[0], at, lanes), position));
         }
+    }
 }
 
 static void FR_ISA(embed_positions_forward)(const fr_call *call)

@@ -37,12 +37,15 @@ static void by_rows(const fr_call *call, fr_range_body body)
 
 /* ---- smear --------------------------------------------------------------------------------------------- */
 
+FR_INLINE float open_gate(const fr_call *call, int64_t t)
+{
+    return gate_of(call->in[1], call->in[0], call->in_dtype[0], t * call->node->in[0]->columns,
+                   call->node->in[1]->columns);
+}
+
 FR_INLINE float smear_gate(const fr_call *call, int64_t t)
 {
-    int64_t columns = call->node->in[0]->columns;
-    return t % call->extent.T
-               ? gate_of(call->in[1], call->in[0], call->in_dtype[0], t * columns, call->node->in[1]->columns)
-               : 0;
+    return t % call->extent.T ? open_gate(call, t) : 0;
 }
 
 static void smear_rows(void *context, int64_t first, int64_t end)
@@ -50,13 +53,13 @@ static void smear_rows(void *context, int64_t first, int64_t end)
     const fr_call *call = context;
     int64_t columns = call->node->in[0]->columns;
     for (int64_t t = first; t < end; t++) {
-        bool begins = t % call->extent.T == 0;
-        vf g = v_set(read_scalar(call, 2) * smear_gate(call, t));
+        const void *before = fr_smear_before(call, t);
+        vf g = v_set(before ? read_scalar(call, 2) * open_gate(call, t) : 0);
         for (int64_t c = 0; c < columns; c += FR_LANES) {
             int64_t lanes = lanes_left(columns, c), at = t * columns + c;
             vf x = v_get(call->in[0], call->in_dtype[0], at, lanes);
-            if (!begins)
-                x = v_fma(g, v_get(call->in[0], call->in_dtype[0], at - columns, lanes), x);
+            if (before)
+                x = v_fma(g, v_get(before, call->in_dtype[0], c, lanes), x);
             v_put(call->out[0], call->out_dtype[0], at, lanes, x);
         }
     }
@@ -65,6 +68,7 @@ static void smear_rows(void *context, int64_t first, int64_t end)
 static void FR_ISA(smear_forward)(const fr_call *call)
 {
     by_rows(call, smear_rows);
+    fr_smear_remember(call);
 }
 
 static size_t smear_backward_scratch(const fr_call *call)

@@ -312,7 +312,7 @@ FR_INLINE void rotary_range(const fr_call *call, int64_t first, int64_t end,
     int64_t columns = call->node->in[0]->columns;
     rotary_head h = {.options = options, .width = columns / options->heads};
     for (int64_t t = first; t < end; t++) {
-        h.cosines = (const float *)call->constants + t % call->extent.T * h.width;
+        h.cosines = (const float *)call->constants + fr_call_constants_row(call, t) * h.width;
         h.sines = h.cosines + h.width / 2;
         for (int i = 0; i < options->heads; i++) {
             h.start = t * columns + i * h.width;
