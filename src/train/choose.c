@@ -40,6 +40,7 @@ static const struct {
     double tokens_per_parameter;
 } ladder[] = {{2, 128, 0}, {3, 128, 1}, {4, 128, 1}, {4, 192, 8}, {5, 256, 8},
               {6, 384, 8}, {8, 512, 8}, {9, 576, 8}, {10, 640, 8}};
+enum { LONGER_RUN = 300 }; /* seconds */
 enum { RUNGS = sizeof ladder / sizeof ladder[0], MOST_DEPTH = 24 };
 
 typedef struct candidate {
@@ -70,7 +71,7 @@ static void set_shape(fr_recipe *r, int rung, double budget)
     r->optim.scalar_lr = 0.05;
     if (r->model.width < LEAST_KIT_WIDTH) {
         r->model.qk_gain = 1.2;
-        r->optim.matrix_lr = 0.03;
+        r->optim.matrix_lr = budget < LONGER_RUN ? 0.03 : 0.02; /* measured at one and at ten minutes */
         r->optim.clip = 0;
     }
     r->schedule.warm = 0.01;
