@@ -2,6 +2,7 @@
 #include "commands.h"
 
 const cli_command *const cli_commands[] = {
+    &cmd_data_fetch,
     &cmd_data_import,
     &cmd_data_world,
     &cmd_data_info,

@@ -3,7 +3,7 @@
 #define FRONTIER_CLI_COMMANDS_H
 #include "cli.h"
 
-extern const cli_command cmd_data_import, cmd_data_world, cmd_data_info, cmd_data_text;
+extern const cli_command cmd_data_import, cmd_data_world, cmd_data_info, cmd_data_text, cmd_data_fetch;
 extern const cli_command cmd_tokenizer_train, cmd_tokenizer_encode, cmd_tokenizer_decode, cmd_tokenizer_info;
 extern const cli_command cmd_train, cmd_build, cmd_serve_blocks, cmd_eval_bpb, cmd_eval_core, cmd_sample;
 extern const cli_command cmd_info, cmd_report, cmd_compare;

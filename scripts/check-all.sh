@@ -33,6 +33,8 @@ for source in tests/unit/test_*.c; do name=$(basename "$source" .c); unit+=("${n
 threaded=(threads loader session session_resume shards tokenizer optimizer scorer muon submission)
 kernels=(kernels model scorer reference session graph_model)
 
+[ -n "${FRONTIER_DUCKDB:-}" ] || scripts/get-duckdb.sh
+[ -z "${FRONTIER_DUCKDB:-}" ] && [ -f build/duckdb/libduckdb.so ] && export FRONTIER_DUCKDB=$PWD/build/duckdb/libduckdb.so
 step build 600 make -s -j"$jobs" all unit build/tests/cli/schema_check
 slow=()
 for source in tests/slow/test_*.c; do slow+=("build/tests/slow/$(basename "$source" .c)"); done

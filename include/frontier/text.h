@@ -160,6 +160,38 @@ const char *fr_import_kind_name(fr_import_kind kind);  /* "duplicate-train", ...
 const char *fr_import_kind_text(fr_import_kind kind);  /* "the same document again in training text, dropped" */
 fr_status fr_import(const fr_import_options *options, fr_import_summary *summary, fr_error *error);
 
+/* ---- fetch: real data from the web ---------------------------------------------------------------- */
+
+/* ClimbMix in nanochat's 6,543 parquet shards, the last one validation; or DuckDB's C library, which reads them. Files are
+ * resumed, retried, checked against the sizes and hashes that are known, and named only when whole; fetch.json in the
+ * folder lists them with source and licence. Built without libcurl: FR_BAD_ENVIRONMENT. */
+typedef enum fr_fetch_kind { FR_FETCH_CLIMBMIX, FR_FETCH_DUCKDB } fr_fetch_kind;
+typedef struct fr_fetch_origin {
+    const char *name, *source, *derived_from, *licence; /* derived_from may be NULL */
+} fr_fetch_origin;
+typedef struct fr_fetch_options {
+    fr_fetch_kind kind;
+    const char *out_folder;  /* climbmix: gets train/ and valid/; duckdb: gets libduckdb.so */
+    int shards;              /* climbmix: training shards, from the first; the validation shard comes too */
+    const char *url;         /* NULL: the usual place. climbmix: {index} stands for a shard's five digits */
+    const char *sha256;      /* duckdb from another url: what the archive must have; NULL: not checked */
+    bool verify;             /* also hash what is there already */
+    int connections;         /* 1 to 4; 0 = 3 */
+    int retries;             /* per file; negative = 6 */
+    double stall, backoff;   /* seconds without data that end an attempt, 0 = 30; pause before the first retry, 0 = 1 */
+    const fr_progress *progress;
+} fr_fetch_options;
+typedef struct fr_fetch_summary {
+    int64_t fetched, kept, bytes; /* files, files that were there, bytes of the fetched */
+    double seconds;
+    char library[1200], version[40]; /* duckdb: the library, and what it says it is */
+} fr_fetch_summary;
+const fr_fetch_origin *fr_fetch_origin_of(fr_fetch_kind kind);
+int fr_fetch_most_shards(void); /* training shards that exist */
+const char *fr_fetch_address(const fr_fetch_options *options); /* where it will come from */
+fr_status fr_fetch_size(const fr_fetch_options *options, int64_t *bytes, fr_error *error); /* duckdb: as the server says; -1 unsaid */
+fr_status fr_fetch(const fr_fetch_options *options, fr_fetch_summary *summary, fr_error *error);
+
 /* ---- corpus: an opened data folder ---------------------------------------------------------------- */
 
 typedef enum fr_corpus_split { FR_TRAIN, FR_VALID } fr_corpus_split;

@@ -150,8 +150,15 @@ static fr_status compile(fr_arena *arena, char **sources, size_t count, const ch
         "-std=c11", "-D_GNU_SOURCE", "-O2",
         "-g",       "-Wall",         "-ffp-contract=off",
         "-pthread", "-rdynamic",     "-Wl,--require-defined=frontier_submission"};
-    static const char *const libraries[] = {"-ldnnl", "-lpcre2-8", "-ljansson", "-lzstd",
-                                            "-lz",    "-lsodium",  "-lm"};
+    static const char *const libraries[] = {
+        "-ldnnl", "-lpcre2-8", "-ljansson", "-lzstd", "-lz", "-lsodium",
+#ifdef FR_HAVE_CURL
+        "-lcurl",
+#endif
+#ifdef FR_HAVE_MICROHTTPD
+        "-lmicrohttpd",
+#endif
+        "-lm",    "-ldl"};
     char *arguments[BUILD_MAX_ARGUMENTS];
     size_t n = 0, fixed = 8 + sizeof flags / sizeof *flags + sizeof libraries / sizeof *libraries;
     const char *compiler = getenv("CC");

@@ -12,6 +12,16 @@ fits data-world frontier data world --out world --bytes 200kB --vocab 300
 fits data-info frontier data info world
 frontier data text world >text.txt
 fits data-import frontier data import --out imported --vocab 300 text.txt
+if command -v python3 >/dev/null; then
+    mkfifo in && python3 "$TOP/tests/unit/fetch_server.py" <in >port &
+    while [ ! -p in ]; do sleep 0.1; done
+    exec 7>in
+    while [ ! -s port ]; do sleep 0.1; done
+    fits data-fetch frontier data fetch climbmix --out fetched --shards 1 --url "http://127.0.0.1:$(cat port)/none/5000/{index}"
+    exec 7>&-
+else
+    echo data-fetch >>checked; echo "data-fetch fits" # no server to fetch from
+fi
 fits tokenizer-train frontier tokenizer train --out t.json --vocab 300 text.txt
 fits tokenizer-info frontier tokenizer info t.json
 fits tokenizer-encode frontier tokenizer encode --tokenizer t.json 'the bird'
