@@ -406,9 +406,13 @@ typedef enum fr_neuron_stall {
     FR_NEURON_STALLS
 } fr_neuron_stall;
 
-typedef struct fr_neuron_event { /* what the timing pass says of one record, in order of the trace */
+/* What the timing pass says of one record, in order of the trace, each core for itself. A transfer starts when its
+ * trigger does; its bytes move from transfer_ns to end_ns. */
+typedef struct fr_neuron_event {
     int64_t record;
-    double ready_ns, start_ns, end_ns, visible_ns;
+    double ready_ns; /* its engine was free for it */
+    double start_ns, end_ns, visible_ns;
+    double transfer_ns;
     fr_neuron_stall stall; /* the largest reason for start_ns - ready_ns */
     int64_t blamed;        /* record it waited for, or -1 */
 } fr_neuron_event;
@@ -416,9 +420,9 @@ typedef void fr_neuron_event_function(void *user, const fr_neuron_event *event,
                                       const fr_neuron_record *record);
 
 typedef struct fr_neuron_timing {
-    double predicted_ns, lower_bound_ns, program_order_ns; /* without launch_ns */
+    double predicted_ns, lower_bound_ns, program_order_ns; /* without launch_ns; docs/neuron-time.md defines them */
     double launch_ns;
-    double busy_ns[FR_NEURON_ENGINES];
+    double busy_ns[FR_NEURON_ENGINES]; /* busy and stalled: mean over the cores; DMA: mean over its engines */
     double stall_ns[FR_NEURON_ENGINES][FR_NEURON_STALLS];
     double flops, hbm_read_bytes, hbm_write_bytes, dma_bytes, dma_descriptors;
     int64_t sbuf_peak_bytes, psum_peak_banks; /* per partition, by liveness and addresses */

@@ -89,8 +89,8 @@ static bool same_reader(const fr_neuron_access *a, const fr_neuron_access *b)
     return !a->dma && !b->dma && a->engine == b->engine && !a->box.writes && !b->box.writes;
 }
 
-static void report_list(const access_list *list, const fr_neuron_access *access, uint32_t first, uint32_t last,
-                        fr_neuron_conflict_function *report, void *context)
+static void report_list(const access_list *list, const fr_neuron_access *access, uint32_t first,
+                        uint32_t last, fr_neuron_conflict_function *report, void *context)
 {
     for (int i = 0; i < list->count; i++) {
         const fr_neuron_access *earlier = &list->items[i];
@@ -105,7 +105,8 @@ static void report_list(const access_list *list, const fr_neuron_access *access,
     }
 }
 
-static bool needless(const fr_neuron_access *earlier, const fr_neuron_access *access, uint32_t first, uint32_t last)
+static bool needless(const fr_neuron_access *earlier, const fr_neuron_access *access, uint32_t first,
+                     uint32_t last)
 {
     return earlier->op != access->op && (access->box.writes || same_reader(access, earlier)) &&
            covers(&access->box, &earlier->box, first, last);
@@ -121,8 +122,8 @@ static void forget(fr_neuron_depend *depend, access_list *list)
     list->tidy = 2 * kept > TIDY ? 2 * kept : TIDY;
 }
 
-static bool note_list(fr_neuron_depend *depend, access_list *list, const fr_neuron_access *access, uint32_t first,
-                      uint32_t last)
+static bool note_list(fr_neuron_depend *depend, access_list *list, const fr_neuron_access *access,
+                      uint32_t first, uint32_t last)
 {
     int kept = 0;
     for (int i = 0; i < list->count; i++)
@@ -198,8 +199,8 @@ bool fr_neuron_depend_note(fr_neuron_depend *depend, const fr_neuron_access *acc
 /* A transfer tells everybody at once that it is done. Other results travel by semaphore: the producer drains its
  * pipeline, the consumer wakes. Within one engine order is enough, except that a result has to come out of the pipeline
  * before it can go in again; Tensor never reads what it writes, it only adds to it, in place. */
-double fr_neuron_release_ns(const fr_neuron_machine *machine, fr_neuron_edge edge, const fr_neuron_access *earlier,
-                            const fr_neuron_when *when, int queue, bool dma)
+double fr_neuron_release_ns(const fr_neuron_machine *machine, fr_neuron_edge edge,
+                            const fr_neuron_access *earlier, const fr_neuron_when *when, int queue, bool dma)
 {
     if (edge == FR_NEURON_ORDER)
         return 0;

@@ -36,7 +36,8 @@ static bool on_chip(int memory)
     return memory == FR_NEURON_SBUF || memory == FR_NEURON_PSUM;
 }
 
-static void touch(fr_neuron_place *place, const fr_neuron_record *record, const fr_neuron_region *region, int64_t at)
+static void touch(fr_neuron_place *place, const fr_neuron_record *record, const fr_neuron_region *region,
+                  int64_t at)
 {
     if (place->first < 0) {
         place->first = at;
@@ -60,12 +61,12 @@ static fr_status find_lifetimes(fr_neuron_liveness *liveness, const fr_neuron_jo
     for (int64_t i = 0; i < job->records; i++) {
         const fr_neuron_record *record = job->record(job->context, i);
         if (record->core >= job->cores || record->regions > 4)
-            return fr_error_set(error, FR_BUG, "timing", NULL, "record %lld names core %d and %d regions", (long long)i,
-                                record->core, record->regions);
+            return fr_error_set(error, FR_BUG, "timing", NULL, "record %lld names core %d and %d regions",
+                                (long long)i, record->core, record->regions);
         for (int r = 0; r < record->regions; r++) {
             if (record->region[r].tensor >= job->tensors)
-                return fr_error_set(error, FR_BUG, "timing", NULL, "record %lld names tensor %u of %u", (long long)i,
-                                    record->region[r].tensor, job->tensors);
+                return fr_error_set(error, FR_BUG, "timing", NULL, "record %lld names tensor %u of %u",
+                                    (long long)i, record->region[r].tensor, job->tensors);
             touch(&liveness->place[record->region[r].tensor], record, &record->region[r], i);
         }
     }
@@ -152,7 +153,8 @@ static bool begin_life(placing *p, uint32_t tensor, const fr_neuron_job *job)
         place->address = (uint32_t)facts.byte_offset;
         place->start = (uint8_t)facts.start_partition;
         memory->used += bytes;
-        if (!insert_at(memory, position_of(memory, place->address), (live_tile){place->address, bytes, tensor}))
+        if (!insert_at(memory, position_of(memory, place->address),
+                       (live_tile){place->address, bytes, tensor}))
             return false;
     } else if (memory->used + bytes > memory->limit) {
         place->residence = FR_NEURON_SPILLED;
@@ -180,7 +182,8 @@ static void end_life(placing *p, uint32_t tensor)
         at++;
     if (at < memory->count) {
         memory->count--;
-        memmove(memory->tiles + at, memory->tiles + at + 1, sizeof *memory->tiles * (size_t)(memory->count - at));
+        memmove(memory->tiles + at, memory->tiles + at + 1,
+                sizeof *memory->tiles * (size_t)(memory->count - at));
     }
 }
 
@@ -193,7 +196,8 @@ static bool place_record(placing *p, const fr_neuron_job *job, int64_t i)
         bool seen = false;
         for (int s = 0; s < r; s++)
             seen |= record->region[s].tensor == region->tensor;
-        if (on_chip(region->memory) && !seen && places[region->tensor].first == i && !begin_life(p, region->tensor, job))
+        if (on_chip(region->memory) && !seen && places[region->tensor].first == i &&
+            !begin_life(p, region->tensor, job))
             return false;
     }
     for (int r = 0; r < record->regions; r++) {

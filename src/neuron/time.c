@@ -63,8 +63,8 @@ static void average_cores(fr_neuron_timing *timing, int cores)
     }
 }
 
-static fr_status time_with(const fr_neuron_job *job, const fr_neuron_liveness *liveness, fr_neuron_timing *timing,
-                           const fr_neuron_replay_options *options, fr_error *error)
+static fr_status time_with(const fr_neuron_job *job, const fr_neuron_liveness *liveness,
+                           fr_neuron_timing *timing, const fr_neuron_replay_options *options, fr_error *error)
 {
     fr_neuron_bounds bounds;
     summing s = {.timing = timing, .machine = job->machine, .options = options};
@@ -76,8 +76,8 @@ static fr_status time_with(const fr_neuron_job *job, const fr_neuron_liveness *l
     FR_TRY(fr_neuron_bounds_of(job, liveness, &bounds, error));
     FR_TRY(fr_neuron_replay(job, liveness, &replay, &timing->predicted_ns, error));
     timing->lower_bound_ns = bounds.overlap_ns;
-    timing->program_order_ns = bounds.program_order_ns > timing->predicted_ns ? bounds.program_order_ns
-                                                                              : timing->predicted_ns;
+    timing->program_order_ns =
+        bounds.program_order_ns > timing->predicted_ns ? bounds.program_order_ns : timing->predicted_ns;
     average_cores(timing, job->cores);
     return FR_OK;
 }

@@ -6,7 +6,9 @@
  *             -> depend.c        which earlier accesses an operation has to wait for
  *             -> time_bounds.c   program order and perfect overlap, one pass each record
  *             -> time_replay.c   discrete events in between, with time_dma.c and time_unit.c for the resources
- *             -> time.c          sums, and the public calls
+ *             -> time.c          sums
+ *             -> trace.c         the same as a timeline for Perfetto
+ *             -> time_core.c     the public calls: a core as a job
  *
  * All times are nanoseconds from the start of the kernel. docs/neuron-time.md states the model in words. */
 #ifndef NEURON_TIME_H
@@ -17,8 +19,9 @@ enum {
     FR_NEURON_TIME_CORES = 2,
     FR_NEURON_DMA_ENGINES = 16, /* at most, per core */
     FR_NEURON_BOXES = 40,       /* regions of one operation, continuation records included */
-    FR_NEURON_WINDOW = 4096,    /* operations of a core between the oldest unfinished and the newest considered */
-    FR_NEURON_LOOKAHEAD = 16    /* how far the compiler is taken to reorder within a queue */
+    FR_NEURON_WINDOW =
+        4096, /* operations of a core between the oldest unfinished and the newest considered */
+    FR_NEURON_LOOKAHEAD = 16 /* how far the compiler is taken to reorder within a queue */
 };
 
 /* ---- a job ------------------------------------------------------------------------------------------- */
@@ -36,6 +39,8 @@ typedef struct fr_neuron_job {
     uint32_t tensors; /* ids are below this */
     const fr_neuron_record *(*record)(const void *context, int64_t index);
     fr_neuron_facts (*tensor)(const void *context, uint32_t id);
+    const char *(*name)(const void *context, uint16_t instruction);         /* for the trace */
+    const char *(*source)(const void *context, uint32_t source, int *line); /* file; may be NULL */
     const void *context;
     int transpose; /* instruction number of dma_transpose, or -1 */
 } fr_neuron_job;
@@ -80,16 +85,16 @@ typedef struct fr_neuron_box {
 typedef struct fr_neuron_op {
     int64_t record; /* the first; of a spill, the one it serves */
     const fr_neuron_record *data;
-    int records; /* with continuation records; 0 of a spill */
+    int records;                 /* with continuation records; 0 of a spill */
     uint8_t core, engine, queue; /* queue: the engine whose sequencer issues it */
     bool dma, dynamic, fence, accumulate, transpose, from_sbuf;
     uint8_t table;
-    uint8_t low, high;   /* DMA: partitions of the on-chip side, both 0 when it has none */
-    double busy;         /* engines: nominal time */
+    uint8_t low, high; /* DMA: partitions of the on-chip side, both 0 when it has none */
+    double busy;       /* engines: nominal time */
     double descriptors, bytes;
     double hbm_read, hbm_write;
-    uint16_t banks;      /* PSUM banks touched */
-    bool sbuf;           /* touches SBUF */
+    uint16_t banks; /* PSUM banks touched */
+    bool sbuf;      /* touches SBUF */
     int boxes;
     const fr_neuron_box *box; /* the stream's, until its next operation */
 } fr_neuron_op;
@@ -98,11 +103,11 @@ typedef struct fr_neuron_stream {
     const fr_neuron_job *job;
     const fr_neuron_liveness *liveness;
     int core;
-    int64_t next; /* record */
+    int64_t next;     /* record */
     int64_t *touched; /* of spilled tensors: last record; NULL when nothing spills */
     fr_neuron_op main;
     fr_neuron_box box[FR_NEURON_BOXES], spill; /* of `main`; of the fetch or write-back emitted last */
-    int phase, at; /* what is emitted for `main`: fetches, itself, write-backs */
+    int phase, at;                             /* what is emitted for `main`: fetches, itself, write-backs */
 } fr_neuron_stream;
 fr_status fr_neuron_stream_init(fr_neuron_stream *stream, const fr_neuron_job *job,
                                 const fr_neuron_liveness *liveness, int core, fr_error *error);
@@ -119,10 +124,10 @@ double fr_neuron_dma_generate_ns(const fr_neuron_machine *machine, const fr_neur
 /* ---- dependences -------------------------------------------------------------------------------------- */
 
 typedef enum fr_neuron_edge {
-    FR_NEURON_RAW,   /* reads what the earlier one wrote */
-    FR_NEURON_WAW,   /* overwrites it */
-    FR_NEURON_WAR,   /* overwrites what the earlier one reads */
-    FR_NEURON_ORDER  /* reads of one place by one engine stay in order */
+    FR_NEURON_RAW,  /* reads what the earlier one wrote */
+    FR_NEURON_WAW,  /* overwrites it */
+    FR_NEURON_WAR,  /* overwrites what the earlier one reads */
+    FR_NEURON_ORDER /* reads of one place by one engine stay in order */
 } fr_neuron_edge;
 
 /* When an operation's effects can be relied on. */
@@ -140,7 +145,8 @@ typedef struct fr_neuron_access {
     fr_neuron_when actual, critical; /* used by the bounds only */
 } fr_neuron_access;
 typedef void fr_neuron_conflict_function(void *context, const fr_neuron_access *earlier, fr_neuron_edge edge);
-typedef bool fr_neuron_settled_function(void *context, const fr_neuron_access *earlier); /* may be forgotten */
+typedef bool fr_neuron_settled_function(void *context,
+                                        const fr_neuron_access *earlier); /* may be forgotten */
 
 typedef struct fr_neuron_depend fr_neuron_depend;
 fr_status fr_neuron_depend_create(fr_neuron_depend **out, const fr_neuron_job *job,
@@ -152,8 +158,8 @@ void fr_neuron_depend_find(fr_neuron_depend *depend, const fr_neuron_access *acc
 bool fr_neuron_depend_note(fr_neuron_depend *depend, const fr_neuron_access *access); /* false: no memory */
 
 /* Earliest start that an edge allows. `late` results are not there before they are visible. */
-double fr_neuron_release_ns(const fr_neuron_machine *machine, fr_neuron_edge edge, const fr_neuron_access *earlier,
-                            const fr_neuron_when *when, int queue, bool dma);
+double fr_neuron_release_ns(const fr_neuron_machine *machine, fr_neuron_edge edge,
+                            const fr_neuron_access *earlier, const fr_neuron_when *when, int queue, bool dma);
 
 /* ---- units: what an engine does with an operation ------------------------------------------------------- */
 
@@ -177,7 +183,7 @@ void fr_neuron_units_release(fr_neuron_units *units);
 
 typedef struct fr_neuron_start {
     double at;
-    double engine;  /* when the engine was free, the state it needs not counted */
+    double engine; /* when the engine was free, the state it needs not counted */
     fr_neuron_stall stall;
     double lost; /* time of the largest reason other than the operation's inputs */
 } fr_neuron_start;
@@ -192,11 +198,12 @@ fr_neuron_when fr_neuron_units_run(fr_neuron_units *units, const fr_neuron_op *o
 /* Sixteen serial engines a core. Each serves its queues in turns (equal shares), each queue in order; cores of one HBM
  * stack share its bandwidth. Finished operations are taken with fr_neuron_dma_take. */
 typedef struct fr_neuron_dma fr_neuron_dma;
-fr_status fr_neuron_dma_create(fr_neuron_dma **out, const fr_neuron_machine *machine, int cores, fr_error *error);
+fr_status fr_neuron_dma_create(fr_neuron_dma **out, const fr_neuron_machine *machine, int cores,
+                               fr_error *error);
 void fr_neuron_dma_free(fr_neuron_dma *dma);
 /* `token` arrives at the engines at `at` (not before the previous arrival of its queue); false: no memory. */
-bool fr_neuron_dma_add(fr_neuron_dma *dma, int core, int queue, double at, const double work[FR_NEURON_DMA_ENGINES],
-                       double hbm_share, uint64_t token);
+bool fr_neuron_dma_add(fr_neuron_dma *dma, int core, int queue, double at,
+                       const double work[FR_NEURON_DMA_ENGINES], double hbm_share, uint64_t token);
 double fr_neuron_dma_next(const fr_neuron_dma *dma); /* time of the next event, infinite when idle */
 /* Advances to the next event. 1 when an operation finished there, with its token, the time, and when its first byte
  * moved; 0 when none did; -1 when memory is short. */
@@ -218,7 +225,7 @@ typedef struct fr_neuron_happening {
 typedef void fr_neuron_happening_function(void *user, const fr_neuron_happening *happening);
 
 typedef struct fr_neuron_replay_options {
-    int window, lookahead; /* powers of two for the window; 0 = the constants above */
+    int window, lookahead;                   /* powers of two for the window; 0 = the constants above */
     fr_neuron_happening_function *happening; /* in the order of each core's trace; may be NULL */
     void *user;
 } fr_neuron_replay_options;
@@ -236,5 +243,6 @@ fr_status fr_neuron_bounds_of(const fr_neuron_job *job, const fr_neuron_liveness
 fr_status fr_neuron_time_job(const fr_neuron_job *job, fr_neuron_timing *timing,
                              const fr_neuron_replay_options *options, fr_error *error);
 fr_neuron_job fr_neuron_job_of(const fr_neuron *core);
+fr_status fr_neuron_write_trace_job(const fr_neuron_job *job, const char *path, fr_error *error);
 
 #endif

@@ -23,7 +23,7 @@ typedef struct walker { /* one core */
     fr_neuron_op op;
     bool alive; /* `op` is to be done */
     uint32_t number;
-    double last_start; /* program order */
+    double last_start;      /* program order */
     double ready, critical; /* of `op` */
     double dma_free[FR_NEURON_DMA_ENGINES], arrival[FR_NEURON_ENGINES];
     double demand; /* of all DMA engines of the stack, in its bandwidths */
@@ -36,7 +36,8 @@ typedef struct walker { /* one core */
 static bool long_past(void *context, const fr_neuron_access *earlier)
 {
     const walker *w = context;
-    return earlier->actual.visible + w->wake <= w->last_start; /* a chain forgotten only lowers the lower bound */
+    return earlier->actual.visible + w->wake <=
+           w->last_start; /* a chain forgotten only lowers the lower bound */
 }
 
 static void wait_for(void *context, const fr_neuron_access *earlier, fr_neuron_edge edge)
@@ -113,8 +114,8 @@ static bool run(walker *w, double earliest)
     actual = w->op.dma ? run_transfer(w, start, &critical) : run_engine(w, start, &critical);
     w->end = actual.visible > w->end ? actual.visible : w->end;
     w->critical_end = critical.visible > w->critical_end ? critical.visible : w->critical_end;
-    fr_neuron_access access = {.op = w->number++, .engine = w->op.queue, .dma = w->op.dma, .actual = actual,
-                               .critical = critical};
+    fr_neuron_access access = {
+        .op = w->number++, .engine = w->op.queue, .dma = w->op.dma, .actual = actual, .critical = critical};
     for (int b = 0; b < w->op.boxes; b++) {
         access.box = w->op.box[b];
         if (!fr_neuron_depend_note(w->depend, &access))
@@ -160,8 +161,8 @@ static bool walk_together(walker *w, int cores)
 
 /* ---- the answer ------------------------------------------------------------------------------------------------ */
 
-static fr_status open_walker(walker *w, const fr_neuron_job *job, const fr_neuron_liveness *liveness, int core,
-                             fr_error *error)
+static fr_status open_walker(walker *w, const fr_neuron_job *job, const fr_neuron_liveness *liveness,
+                             int core, fr_error *error)
 {
     const fr_neuron_machine *m = w->machine = job->machine;
     FR_TRY(fr_neuron_stream_init(&w->stream, job, liveness, core, error));
@@ -200,7 +201,8 @@ static void sum_up(const walker *w, int cores, fr_neuron_bounds *bounds)
         hbm += w->hbm;
     }
     bounds->hbm_ns = m->hbm_stack_bytes_per_ns > 0 ? hbm / m->hbm_stack_bytes_per_ns : 0;
-    bounds->overlap_ns = larger(larger(bounds->critical_ns, bounds->engine_ns), larger(bounds->dma_ns, bounds->hbm_ns));
+    bounds->overlap_ns =
+        larger(larger(bounds->critical_ns, bounds->engine_ns), larger(bounds->dma_ns, bounds->hbm_ns));
 }
 
 fr_status fr_neuron_bounds_of(const fr_neuron_job *job, const fr_neuron_liveness *liveness,

@@ -48,7 +48,7 @@ typedef struct engine {
 typedef struct side { /* one core */
     engine engine[FR_NEURON_DMA_ENGINES];
     bool uniform;
-    int active; /* engines with work, as simulated */
+    int active;                              /* engines with work, as simulated */
     int32_t waiting[QUEUES], newest[QUEUES]; /* transfers on their way to the engines */
     double newest_at[QUEUES];
 } side;
@@ -64,14 +64,16 @@ struct fr_neuron_dma {
     double real, stretched, pace, next;
 };
 
-fr_status fr_neuron_dma_create(fr_neuron_dma **out, const fr_neuron_machine *machine, int cores, fr_error *error)
+fr_status fr_neuron_dma_create(fr_neuron_dma **out, const fr_neuron_machine *machine, int cores,
+                               fr_error *error)
 {
     fr_neuron_dma *dma = *out = fr_allocate(sizeof *dma);
     if (!dma)
         return fr_error_memory(error, sizeof *dma, "DMA engines");
     dma->machine = machine;
     dma->cores = cores;
-    dma->engines = machine->dma_engines < FR_NEURON_DMA_ENGINES ? machine->dma_engines : FR_NEURON_DMA_ENGINES;
+    dma->engines =
+        machine->dma_engines < FR_NEURON_DMA_ENGINES ? machine->dma_engines : FR_NEURON_DMA_ENGINES;
     dma->free_item = dma->free_transfer = NONE;
     dma->pace = 1;
     dma->next = INFINITY;
@@ -296,8 +298,8 @@ static void pass_to(fr_neuron_dma *dma, double real, double stretched)
     dma->real = real;
 }
 
-bool fr_neuron_dma_add(fr_neuron_dma *dma, int core, int queue, double at, const double work[FR_NEURON_DMA_ENGINES],
-                       double hbm_share, uint64_t token)
+bool fr_neuron_dma_add(fr_neuron_dma *dma, int core, int queue, double at,
+                       const double work[FR_NEURON_DMA_ENGINES], double hbm_share, uint64_t token)
 {
     side *s = &dma->side[core];
     int32_t t = dma->free_transfer;
@@ -311,8 +313,13 @@ bool fr_neuron_dma_add(fr_neuron_dma *dma, int core, int queue, double at, const
     transfer *added = &dma->transfers[t];
     at = at > s->newest_at[queue] ? at : s->newest_at[queue];
     s->newest_at[queue] = at;
-    *added = (transfer){.token = token, .at = at, .hbm_share = hbm_share, .next = NONE, .core = (int8_t)core,
-                        .queue = (int8_t)queue, .uniform = true};
+    *added = (transfer){.token = token,
+                        .at = at,
+                        .hbm_share = hbm_share,
+                        .next = NONE,
+                        .core = (int8_t)core,
+                        .queue = (int8_t)queue,
+                        .uniform = true};
     for (int n = 0; n < dma->engines; n++) {
         added->work[n] = work[n];
         added->uniform &= work[n] == work[0];
@@ -397,8 +404,8 @@ int fr_neuron_dma_step(fr_neuron_dma *dma, uint64_t *token, double *at, double *
         pass_to(dma, dma->next, dma->stretched + (dma->next - dma->real) * dma->pace);
         for (int c = 0; c < dma->cores; c++)
             for (int q = 0; q < QUEUES; q++)
-                if (dma->side[c].waiting[q] != NONE && dma->transfers[dma->side[c].waiting[q]].at <= dma->real &&
-                    !arrive(dma, c, q))
+                if (dma->side[c].waiting[q] != NONE &&
+                    dma->transfers[dma->side[c].waiting[q]].at <= dma->real && !arrive(dma, c, q))
                     return -1;
     }
     set_pace(dma);

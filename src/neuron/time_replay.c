@@ -299,7 +299,8 @@ static void send_transfer(replay *r, core_state *core, int32_t at, double start)
     s->what.work = fr_neuron_dma_split(r->machine, &s->op, work);
     uint64_t token = (uint64_t)s->op.core << 32 | (uint32_t)at;
     core->node[at].state = STARTED;
-    r->starved |= !fr_neuron_dma_add(r->dma, s->op.core, s->op.queue, start + r->machine->dma_start_ns, work, share, token);
+    r->starved |= !fr_neuron_dma_add(r->dma, s->op.core, s->op.queue, start + r->machine->dma_start_ns, work,
+                                     share, token);
 }
 
 static void start(replay *r, core_state *core, queue *q)
@@ -309,7 +310,8 @@ static void start(replay *r, core_state *core, queue *q)
     node *n = &core->node[at];
     slot *s = &core->slot[at];
     leave_queue(core, q, at);
-    s->what = (fr_neuron_happening){.op = &s->op, .ready = n->ready, .start = begun.at, .engine_free = begun.engine};
+    s->what = (fr_neuron_happening){
+        .op = &s->op, .ready = n->ready, .start = begun.at, .engine_free = begun.engine};
     explain(core, at, &begun);
     n->when = fr_neuron_units_run(&core->units, &s->op, begun.at, &s->what.throttled);
     s->what.end = n->when.end;
@@ -363,7 +365,8 @@ static double earliest_start(replay *r, core_state **owner, queue **which)
             double at = q->start.at;
             if (core->slot[q->best].op.fence && !partner_ready(r, c, &at))
                 continue;
-            bool older = at == earliest && core->slot[q->best].op.record < (*owner)->slot[(*which)->best].op.record;
+            bool older =
+                at == earliest && core->slot[q->best].op.record < (*owner)->slot[(*which)->best].op.record;
             if (at < earliest || older) {
                 earliest = at;
                 *owner = core;
@@ -455,7 +458,8 @@ static fr_status run(replay *r, fr_error *error)
             bool done = true;
             for (int c = 0; c < r->cores; c++)
                 done &= r->core[c].exhausted;
-            return done ? FR_OK : fr_error_set(error, FR_BUG, "timing", NULL, "instructions wait for each other");
+            return done ? FR_OK
+                        : fr_error_set(error, FR_BUG, "timing", NULL, "instructions wait for each other");
         }
     }
     return fr_error_memory(error, sizeof(edge) * (size_t)r->edge_capacity, "the replay of a kernel");

@@ -97,7 +97,8 @@ static void note_transfer(fr_neuron_op *op, const fr_neuron_region *region, doub
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
-static void begin_op(const fr_neuron_stream *stream, fr_neuron_op *op, const fr_neuron_record *record, int64_t at)
+static void begin_op(const fr_neuron_stream *stream, fr_neuron_op *op, const fr_neuron_record *record,
+                     int64_t at)
 {
     const fr_neuron_machine *machine = stream->job->machine;
     memset(op, 0, sizeof *op);
@@ -189,7 +190,8 @@ static bool next_spill(fr_neuron_stream *stream, fr_neuron_op *op)
         if (!chip || stream->liveness->place[box->tensor].residence != FR_NEURON_SPILLED)
             continue;
         int64_t before = stream->touched[box->tensor];
-        bool needed = fetch ? box->reads && before >= 0 && stream->main.record - before > RECENT : box->writes;
+        bool needed =
+            fetch ? box->reads && before >= 0 && stream->main.record - before > RECENT : box->writes;
         if (!fetch || needed)
             stream->touched[box->tensor] = stream->main.record;
         if (!needed)
@@ -228,11 +230,13 @@ static double rate_of(const fr_neuron_machine *machine, const fr_neuron_op *op)
 {
     if (!op->transpose)
         return machine->dma_bytes_per_ns;
-    double whole = op->from_sbuf ? machine->dma_transpose_sbuf_bytes_per_ns : machine->dma_transpose_bytes_per_ns;
+    double whole =
+        op->from_sbuf ? machine->dma_transpose_sbuf_bytes_per_ns : machine->dma_transpose_bytes_per_ns;
     return whole / machine->dma_engines;
 }
 
-double fr_neuron_dma_split(const fr_neuron_machine *machine, const fr_neuron_op *op, double work[FR_NEURON_DMA_ENGINES])
+double fr_neuron_dma_split(const fr_neuron_machine *machine, const fr_neuron_op *op,
+                           double work[FR_NEURON_DMA_ENGINES])
 {
     int engines = machine->dma_engines, rows = op->high - op->low;
     double whole = op->descriptors * machine->dma_descriptor_ns + op->bytes / rate_of(machine, op), most = 0;
@@ -255,7 +259,8 @@ double fr_neuron_dma_split(const fr_neuron_machine *machine, const fr_neuron_op 
 /* Software on GpSimd builds descriptors itself; the hardware generator works beside the engine that triggers it. */
 double fr_neuron_dma_trigger_ns(const fr_neuron_machine *machine, const fr_neuron_op *op)
 {
-    return op->dynamic && op->queue == FR_NEURON_GPSIMD ? machine->dma_dynamic_issue_ns : machine->dma_static_issue_ns;
+    return op->dynamic && op->queue == FR_NEURON_GPSIMD ? machine->dma_dynamic_issue_ns
+                                                        : machine->dma_static_issue_ns;
 }
 
 double fr_neuron_dma_generate_ns(const fr_neuron_machine *machine, const fr_neuron_op *op)

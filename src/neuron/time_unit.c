@@ -85,7 +85,8 @@ fr_neuron_start fr_neuron_units_start(const fr_neuron_units *units, const fr_neu
         return start;
     }
     if (op->queue == FR_NEURON_TENSOR) {
-        double cycle = 1 / machine->clock_ghz[FR_NEURON_TENSOR], load = machine->stationary_load_cycles * cycle;
+        double cycle = 1 / machine->clock_ghz[FR_NEURON_TENSOR],
+               load = machine->stationary_load_cycles * cycle;
         double bubble = free > 0 ? machine->tensor_bubble_cycles * cycle : 0;
         double loading = ready > units->load_after ? ready : units->load_after;
         start.at = free + bubble > ready ? free + bubble : ready;
@@ -163,7 +164,8 @@ static void take_locks(fr_neuron_units *units, const fr_neuron_op *op, double en
         }
 }
 
-fr_neuron_when fr_neuron_units_run(fr_neuron_units *units, const fr_neuron_op *op, double start, double *throttled)
+fr_neuron_when fr_neuron_units_run(fr_neuron_units *units, const fr_neuron_op *op, double start,
+                                   double *throttled)
 {
     const fr_neuron_machine *machine = units->machine;
     double busy = op->busy;
@@ -183,7 +185,9 @@ fr_neuron_when fr_neuron_units_run(fr_neuron_units *units, const fr_neuron_op *o
         units->table = op->table;
     }
     double end = start + busy, drain = machine->drain_ns[op->queue];
-    double floor = machine->clock_ghz[op->queue] > 0 ? machine->issue_floor_cycles[op->queue] / machine->clock_ghz[op->queue] : 0;
+    double floor = machine->clock_ghz[op->queue] > 0
+                       ? machine->issue_floor_cycles[op->queue] / machine->clock_ghz[op->queue]
+                       : 0;
     double through = start + floor + drain;
     units->free[op->queue] = end;
     take_locks(units, op, end);

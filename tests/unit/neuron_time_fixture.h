@@ -71,7 +71,8 @@ static inline uint32_t add_tile_at(fixture *f, fr_neuron_memory memory, int64_t 
     return add_tensor(f, memory);
 }
 
-static inline fr_neuron_region region_of(const fixture *f, uint32_t tensor, uint32_t first, uint32_t last, int write)
+static inline fr_neuron_region region_of(const fixture *f, uint32_t tensor, uint32_t first, uint32_t last,
+                                         int write)
 {
     bool hbm = f->memory[tensor] == FR_NEURON_HBM;
     return (fr_neuron_region){.tensor = tensor,
@@ -85,7 +86,8 @@ static inline fr_neuron_region region_of(const fixture *f, uint32_t tensor, uint
 static inline fr_neuron_record *add_record(fixture *f, fr_neuron_engine engine, float cycles)
 {
     fr_neuron_record *r = &f->record[f->records++];
-    *r = (fr_neuron_record){.engine = (uint8_t)engine, .core = (uint8_t)f->core, .cycles = cycles, .extent = 1};
+    *r = (fr_neuron_record){
+        .engine = (uint8_t)engine, .core = (uint8_t)f->core, .cycles = cycles, .extent = 1};
     return r;
 }
 

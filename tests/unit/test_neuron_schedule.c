@@ -20,7 +20,8 @@ static uint64_t below(fr_rng *rng, uint64_t n)
 static void make_tensors(fixture *f, fr_rng *rng, tensors *t)
 {
     for (int i = 0; i < PLACES; i++) { /* some lie over each other */
-        t->sbuf[i] = below(rng, 2) ? add_tile_at(f, FR_NEURON_SBUF, 1024 * (int64_t)below(rng, 12)) : add_tensor(f, FR_NEURON_SBUF);
+        t->sbuf[i] = below(rng, 2) ? add_tile_at(f, FR_NEURON_SBUF, 1024 * (int64_t)below(rng, 12))
+                                   : add_tensor(f, FR_NEURON_SBUF);
         t->psum[i] = add_tile_at(f, FR_NEURON_PSUM, 1024 * (int64_t)below(rng, 12));
         t->hbm[i] = add_tensor(f, FR_NEURON_HBM);
     }
@@ -39,7 +40,8 @@ static fr_neuron_region some_region(const fixture *f, fr_rng *rng, uint32_t tens
 
 static void random_transfer(fixture *f, fr_rng *rng, const tensors *t)
 {
-    static const fr_neuron_engine triggers[] = {FR_NEURON_SYNC, FR_NEURON_SYNC, FR_NEURON_SCALAR, FR_NEURON_GPSIMD};
+    static const fr_neuron_engine triggers[] = {FR_NEURON_SYNC, FR_NEURON_SYNC, FR_NEURON_SCALAR,
+                                                FR_NEURON_GPSIMD};
     fr_neuron_record *r = add_record(f, FR_NEURON_DMA, 0);
     int load = (int)below(rng, 2);
     r->trigger = (uint8_t)triggers[below(rng, 4)];
@@ -52,8 +54,8 @@ static void random_transfer(fixture *f, fr_rng *rng, const tensors *t)
 
 static void random_compute(fixture *f, fr_rng *rng, const tensors *t)
 {
-    static const fr_neuron_engine engines[] = {FR_NEURON_TENSOR, FR_NEURON_TENSOR, FR_NEURON_VECTOR, FR_NEURON_SCALAR,
-                                               FR_NEURON_GPSIMD};
+    static const fr_neuron_engine engines[] = {FR_NEURON_TENSOR, FR_NEURON_TENSOR, FR_NEURON_VECTOR,
+                                               FR_NEURON_SCALAR, FR_NEURON_GPSIMD};
     fr_neuron_engine engine = engines[below(rng, 5)];
     fr_neuron_record *r = add_record(f, engine, (float)(64 + below(rng, 1000)));
     bool psum = engine != FR_NEURON_GPSIMD && below(rng, 2);
@@ -117,8 +119,14 @@ static bool hbm_both_ways(const fixture *f, uint32_t tensor)
 static flat flatten(const fixture *f, const fr_neuron_liveness *l, const fr_neuron_record *record, int which)
 {
     const fr_neuron_region *r = &record->region[which];
-    flat x = {.chip = r->memory != FR_NEURON_HBM, .reads = r->write != 1, .writes = r->write != 0, .memory = r->memory,
-              .tensor = r->tensor, .low = r->partition, .first = r->first, .last = r->last};
+    flat x = {.chip = r->memory != FR_NEURON_HBM,
+              .reads = r->write != 1,
+              .writes = r->write != 0,
+              .memory = r->memory,
+              .tensor = r->tensor,
+              .low = r->partition,
+              .first = r->first,
+              .last = r->last};
     x.high = x.low + r->partitions + (x.chip ? 0u : 1u);
     x.late = r->write == 1 && x.chip && r->last - r->first < record->extent;
     if (x.chip) {
@@ -139,8 +147,8 @@ static bool touch_each_other(const flat *a, const flat *b)
 }
 
 /* When the conflict with an earlier operation lets this one start, from the rules as docs/neuron-time.md words them. */
-static double allowed(const fixture *f, const fr_neuron_happening *a, const fr_neuron_happening *b, const flat *x,
-                      const flat *y)
+static double allowed(const fixture *f, const fr_neuron_happening *a, const fr_neuron_happening *b,
+                      const flat *x, const flat *y)
 {
     const fr_neuron_machine *m = &f->machine;
     if (!touch_each_other(x, y) || !(x->writes || y->writes))
@@ -182,7 +190,9 @@ static double dependences(const fixture *f, const fr_neuron_liveness *l, int64_t
 static double occupied_until(const fixture *f, const fr_neuron_happening *h)
 {
     bool software = h->op->queue == FR_NEURON_GPSIMD && h->op->dynamic;
-    return h->op->dma ? h->start + (software ? f->machine.dma_dynamic_issue_ns : f->machine.dma_static_issue_ns) : h->end;
+    return h->op->dma
+               ? h->start + (software ? f->machine.dma_dynamic_issue_ns : f->machine.dma_static_issue_ns)
+               : h->end;
 }
 
 static uint32_t banks_of(const fixture *f, const fr_neuron_liveness *l, const fr_neuron_happening *h)
@@ -207,7 +217,8 @@ static bool uses_sbuf(const fixture *f, const fr_neuron_happening *h)
     return sbuf;
 }
 
-static bool pair_is(const fr_neuron_happening *a, const fr_neuron_happening *b, fr_neuron_engine p, fr_neuron_engine q)
+static bool pair_is(const fr_neuron_happening *a, const fr_neuron_happening *b, fr_neuron_engine p,
+                    fr_neuron_engine q)
 {
     return (a->op->queue == p && b->op->queue == q) || (a->op->queue == q && b->op->queue == p);
 }
@@ -220,14 +231,16 @@ static bool exclude(const fixture *f, const fr_neuron_liveness *l, const fr_neur
     uint32_t mine = banks_of(f, l, a), theirs = banks_of(f, l, b);
     if (mine & theirs)
         return true;
-    if (f->machine.vector_gpsimd_share_port && pair_is(a, b, FR_NEURON_VECTOR, FR_NEURON_GPSIMD) && uses_sbuf(f, a) &&
-        uses_sbuf(f, b))
+    if (f->machine.vector_gpsimd_share_port && pair_is(a, b, FR_NEURON_VECTOR, FR_NEURON_GPSIMD) &&
+        uses_sbuf(f, a) && uses_sbuf(f, b))
         return true;
-    return f->machine.vector_scalar_share_psum && pair_is(a, b, FR_NEURON_VECTOR, FR_NEURON_SCALAR) && mine && theirs;
+    return f->machine.vector_scalar_share_psum && pair_is(a, b, FR_NEURON_VECTOR, FR_NEURON_SCALAR) && mine &&
+           theirs;
 }
 
 /* Earliest start that everything which started before this operation allows. */
-static double resources(const fixture *f, const fr_neuron_liveness *l, const fr_neuron_happening *h, double ready)
+static double resources(const fixture *f, const fr_neuron_liveness *l, const fr_neuron_happening *h,
+                        double ready)
 {
     const fr_neuron_machine *m = &f->machine;
     double engine = 0, earliest = 0, previous_start = 0, loaded = 0;
@@ -297,7 +310,8 @@ static void check_schedule(fixture *f, int cores, int lookahead, uint64_t seed)
         double ready = dependences(f, &l, i);
         double earliest = fmax(ready, fmax(resources(f, &l, h, ready), reach(f, h, lookahead)));
         if (fabs(earliest - h->start) > 1e-6)
-            test_fail_format(__FILE__, __LINE__, "seed %llu record %lld on %d: starts at %.3f, %.3f is allowed",
+            test_fail_format(__FILE__, __LINE__,
+                             "seed %llu record %lld on %d: starts at %.3f, %.3f is allowed",
                              (unsigned long long)seed, (long long)i, h->op->queue, h->start, earliest);
     }
     fr_neuron_liveness_release(&l);
@@ -316,7 +330,8 @@ static bool is_head(const slow_dma *d, int t, int e, double now)
     if (d->arrival[t] > now || !(d->left[t][e] > 0))
         return false;
     for (int o = 0; o < t; o++)
-        if (d->h[o]->op->core == d->h[t]->op->core && d->h[o]->op->queue == d->h[t]->op->queue && d->left[o][e] > 0)
+        if (d->h[o]->op->core == d->h[t]->op->core && d->h[o]->op->queue == d->h[t]->op->queue &&
+            d->left[o][e] > 0)
             return false;
     return true;
 }
@@ -336,7 +351,8 @@ static double pace_of(const slow_dma *d, const fr_neuron_machine *m, double now)
         for (int e = 0; e < 16; e++)
             if (is_head(d, t, e, now)) {
                 const fr_neuron_op *op = d->h[t]->op;
-                demand += m->dma_bytes_per_ns * (op->hbm_read + op->hbm_write) / op->bytes / heads(d, op->core, e, now);
+                demand += m->dma_bytes_per_ns * (op->hbm_read + op->hbm_write) / op->bytes /
+                          heads(d, op->core, e, now);
             }
     return demand > m->hbm_stack_bytes_per_ns ? m->hbm_stack_bytes_per_ns / demand : 1;
 }
@@ -393,7 +409,8 @@ static void check_transfers(const fixture *f, uint64_t seed)
     for (int i = 0; i < d->transfers; i++) {
         const fr_neuron_happening *h = d->h[i];
         if (fabs(h->end - d->end[i]) > 1e-3 || fabs(h->visible - h->end - f->machine.dma_done_ns) > 1e-6)
-            test_fail_format(__FILE__, __LINE__, "seed %llu record %lld: transfer ends at %.4f, should at %.4f",
+            test_fail_format(__FILE__, __LINE__,
+                             "seed %llu record %lld: transfer ends at %.4f, should at %.4f",
                              (unsigned long long)seed, (long long)h->op->record, h->end, d->end[i]);
     }
     fr_deallocate(d);

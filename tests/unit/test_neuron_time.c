@@ -44,14 +44,15 @@ static double with_bank(int bank)
 
 TEST(psum_bank_conflict)
 {
-    CHECK_NEAR(with_bank(1), 1000 + 100, 1e-9, 0);        /* side by side: Vector is the longer */
-    CHECK_NEAR(with_bank(0), 1000 + 500 + 100, 1e-9, 0);  /* one after the other */
+    CHECK_NEAR(with_bank(1), 1000 + 100, 1e-9, 0);       /* side by side: Vector is the longer */
+    CHECK_NEAR(with_bank(0), 1000 + 500 + 100, 1e-9, 0); /* one after the other */
 }
 
 static double with_tables(int second)
 {
     fixture *f = fixture_create();
-    uint32_t a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF), c = add_tensor(f, FR_NEURON_SBUF);
+    uint32_t a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF),
+             c = add_tensor(f, FR_NEURON_SBUF);
     add_compute(f, FR_NEURON_SCALAR, 400, a, b, 512)->table = 1;
     add_compute(f, FR_NEURON_SCALAR, 400, a, c, 512)->table = (uint8_t)second;
     fr_neuron_timing timing = fixture_time(f, 1, 0, 0);
@@ -70,7 +71,8 @@ TEST(activation_table)
 TEST(activation_table_hides_behind_a_load)
 {
     fixture *f = fixture_create();
-    uint32_t x = add_tensor(f, FR_NEURON_HBM), a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF);
+    uint32_t x = add_tensor(f, FR_NEURON_HBM), a = add_tensor(f, FR_NEURON_SBUF),
+             b = add_tensor(f, FR_NEURON_SBUF);
     add_copy(f, x, a, 2048, true);
     add_compute(f, FR_NEURON_SCALAR, 400, a, b, 2048)->table = 1;
     CHECK_NEAR(fixture_time(f, 1, 0, 0).predicted_ns, 2384 + 400 + 100, 1e-9, 0);
@@ -123,11 +125,13 @@ TEST(dma_engines_used)
 static double short_end(fr_neuron_engine second)
 {
     fixture *f = fixture_create();
-    uint32_t x = add_tensor(f, FR_NEURON_HBM), a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF);
-    add_copy(f, x, a, 65536, true);                        /* 8 x 4116 ns */
+    uint32_t x = add_tensor(f, FR_NEURON_HBM), a = add_tensor(f, FR_NEURON_SBUF),
+             b = add_tensor(f, FR_NEURON_SBUF);
+    add_copy(f, x, a, 65536, true);                           /* 8 x 4116 ns */
     add_copy(f, x, b, 2048, true)->trigger = (uint8_t)second; /* 8 x 148 ns */
     fixture_time(f, 1, 0, 0);
-    CHECK_NEAR(f->seen[0].end > f->seen[1].end ? f->seen[0].end : f->seen[1].end, 900 + 8 * 4116 + 8 * 148, 1e-6, 0);
+    CHECK_NEAR(f->seen[0].end > f->seen[1].end ? f->seen[0].end : f->seen[1].end, 900 + 8 * 4116 + 8 * 148,
+               1e-6, 0);
     double end = f->seen[1].end;
     fr_deallocate(f);
     return end;
@@ -161,14 +165,16 @@ TEST(tensor_throttle)
     fixture *f = fixture_create();
     f->machine.throttle_window_ns = 3000;
     f->machine.throttle_share = 0.5;
-    uint32_t w = add_tensor(f, FR_NEURON_SBUF), p = add_tensor(f, FR_NEURON_PSUM), x = add_tensor(f, FR_NEURON_SBUF);
+    uint32_t w = add_tensor(f, FR_NEURON_SBUF), p = add_tensor(f, FR_NEURON_PSUM),
+             x = add_tensor(f, FR_NEURON_SBUF);
     for (int i = 0; i < 20; i++)
         add_compute(f, FR_NEURON_TENSOR, 500, w, p, 2048)->flags = FR_NEURON_ACCUMULATE;
     fr_neuron_timing timing = fixture_time(f, 1, 0, 0);
     CHECK_NEAR(timing.predicted_ns, 20 * 500 + 1500 + 100, 1e-6, 0); /* 1500 ns of work took 3000 */
     CHECK_NEAR(timing.stall_ns[FR_NEURON_TENSOR][FR_NEURON_STALL_THROTTLE], 1500, 1e-6, 0);
     CHECK_NEAR(timing.lower_bound_ns, 20 * 500, 1e-6, 0.02);
-    add_compute(f, FR_NEURON_VECTOR, 4000, p, x, 2048)->extent = 512; /* Tensor rests 4 us and is cold again */
+    add_compute(f, FR_NEURON_VECTOR, 4000, p, x, 2048)->extent =
+        512; /* Tensor rests 4 us and is cold again */
     add_compute(f, FR_NEURON_TENSOR, 500, x, p, 2048);
     timing = fixture_time(f, 1, 0, 0);
     CHECK_NEAR(timing.predicted_ns, 11500 + 150 + 4000 + 150 + 1000 + 100, 1e-6, 0);
@@ -192,11 +198,12 @@ TEST(tensor_weights)
 TEST(latencies)
 {
     fixture *f = fixture_create();
-    uint32_t a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF), c = add_tensor(f, FR_NEURON_SBUF);
+    uint32_t a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF),
+             c = add_tensor(f, FR_NEURON_SBUF);
     add_compute(f, FR_NEURON_VECTOR, 1000, a, b, 2048)->extent = 512;
-    add_compute(f, FR_NEURON_VECTOR, 64, b, c, 2048)->extent = 512;  /* long enough: at once */
-    add_compute(f, FR_NEURON_VECTOR, 64, c, b, 2048)->extent = 512;  /* 64 + 100 ns later */
-    add_compute(f, FR_NEURON_SCALAR, 64, b, a, 2048)->extent = 512;  /* 100 + 50 ns after the end */
+    add_compute(f, FR_NEURON_VECTOR, 64, b, c, 2048)->extent = 512; /* long enough: at once */
+    add_compute(f, FR_NEURON_VECTOR, 64, c, b, 2048)->extent = 512; /* 64 + 100 ns later */
+    add_compute(f, FR_NEURON_SCALAR, 64, b, a, 2048)->extent = 512; /* 100 + 50 ns after the end */
     fixture_time(f, 1, 0, 0);
     CHECK_NEAR(f->seen[1].start, 1000, 1e-9, 0);
     CHECK_NEAR(f->seen[2].start, 1164, 1e-9, 0);
@@ -299,7 +306,8 @@ TEST(published_dma_timelines)
     m->dma_descriptor_ns = 22.6;
     m->dma_bytes_per_ns = 25.2;
     m->clock_ghz[FR_NEURON_SCALAR] = 1.2;
-    uint32_t x = add_tensor(f, FR_NEURON_HBM), a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF);
+    uint32_t x = add_tensor(f, FR_NEURON_HBM), a = add_tensor(f, FR_NEURON_SBUF),
+             b = add_tensor(f, FR_NEURON_SBUF);
     fr_neuron_record *r = add_copy(f, x, a, 8192, true);
     r->region[0].partitions = 4;
     r->descriptors = 4;
@@ -308,10 +316,10 @@ TEST(published_dma_timelines)
     r->extent = 4096;
     r->table = 1;
     fixture_time(f, 1, 0, 0);
-    CHECK_NEAR(f->seen[0].transfer - f->seen[0].start, 900, 100, 0);    /* published: 0.8 to 1.0 us */
-    CHECK_NEAR(f->seen[0].end - f->seen[0].transfer, 1416, 0, 0.03);    /* published: 1416 ns */
-    CHECK_NEAR(f->seen[1].start - f->seen[0].end, 320, 0, 0.10);        /* published: about 320 ns */
-    CHECK_NEAR(f->seen[1].visible - f->seen[1].start, 3710, 0, 0.08);   /* published: 3.71 us */
+    CHECK_NEAR(f->seen[0].transfer - f->seen[0].start, 900, 100, 0);  /* published: 0.8 to 1.0 us */
+    CHECK_NEAR(f->seen[0].end - f->seen[0].transfer, 1416, 0, 0.03);  /* published: 1416 ns */
+    CHECK_NEAR(f->seen[1].start - f->seen[0].end, 320, 0, 0.10);      /* published: about 320 ns */
+    CHECK_NEAR(f->seen[1].visible - f->seen[1].start, 3710, 0, 0.08); /* published: 3.71 us */
     fr_deallocate(f);
 }
 
@@ -351,7 +359,8 @@ TEST(spills)
     for (int i = 0; i < 4; i++)
         add_compute(f, FR_NEURON_VECTOR, 100, tile[i], UINT32_MAX, 2048);
     fr_neuron_timing timing = fixture_time(f, 1, 0, 0);
-    CHECK_NEAR(timing.spill_bytes, 128 * 2048, 0, 0); /* the fourth tile is written back, and still there when read */
+    CHECK_NEAR(timing.spill_bytes, 128 * 2048, 0,
+               0); /* the fourth tile is written back, and still there when read */
     CHECK_INT(timing.sbuf_peak_bytes, 3 * 2048);
     CHECK_INT(timing.instructions, 8);
     f->records = 0;
@@ -386,7 +395,8 @@ TEST(columns_in_hbm)
 {
     for (int same = 0; same < 2; same++) {
         fixture *f = fixture_create();
-        uint32_t x = add_tensor(f, FR_NEURON_HBM), a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF);
+        uint32_t x = add_tensor(f, FR_NEURON_HBM), a = add_tensor(f, FR_NEURON_SBUF),
+                 b = add_tensor(f, FR_NEURON_SBUF);
         add_copy(f, x, a, 2048, false)->region[1].partitions = 127; /* columns 0 .. 127 of 256 */
         fr_neuron_record *r = add_copy(f, x, b, 2048, true);
         r->region[1].partition = same ? 0 : 128;
