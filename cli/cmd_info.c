@@ -74,7 +74,12 @@ static fr_status info_recipe(cli_run *run, const char *path, int64_t vocab, fr_e
 static void print_run(cli_run *run, const json_t *record)
 {
     char time[40];
-    cli_print(run, "  status      %s after %.0f steps, %s charged (%s clock)\n", cli_string(record, "status"),
+    const json_t *imported = json_object_get(record, "imported");
+    if (imported)
+        cli_print(run, "  status      imported from %s (%s)\n", cli_string(imported, "path"),
+                  cli_string(imported, "family"));
+    else
+        cli_print(run, "  status      %s after %.0f steps, %s charged (%s clock)\n", cli_string(record, "status"),
               cli_number(record, "steps"),
               fr_format_duration(time, sizeof time, cli_number(record, "charged_s")),
               cli_string(json_object_get(record, "clock"), "source"));

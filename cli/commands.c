@@ -19,6 +19,7 @@ const cli_command *const cli_commands[] = {
     &cmd_info,
     &cmd_report,
     &cmd_compare,
+    &cmd_import,
     &cmd_bench_machine,
     &cmd_bench_gemm,
     &cmd_bench_kernels,

@@ -6,7 +6,7 @@
  *     text    from files to rows of token ids: import, tokenizer, corpus, loader, the built-in world
  *     graph   tensors, operators, autograd, memory plans
  *     cpu     runs a plan on this machine
- *     model   a GPT from a recipe; checkpoints; decoding
+ *     model   a GPT from a recipe; checkpoints; decoding; other programs' files in frontier/formats.h
  *     eval    bits per byte, probes; CORE in frontier/core.h
  *     neuron  a NeuronCore: memories, instructions, rules, time (needs base alone)
  *     train   optimizers and the loop against the clock
@@ -21,6 +21,7 @@
 #include "frontier/core.h"
 #include "frontier/cpu.h"
 #include "frontier/eval.h"
+#include "frontier/formats.h"
 #include "frontier/graph.h"
 #include "frontier/model.h"
 #include "frontier/text.h"

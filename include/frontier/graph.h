@@ -35,7 +35,7 @@ typedef struct fr_plan fr_plan;
 #define FR_MAX_INPUTS 8
 #define FR_MAX_OUTPUTS 3
 
-typedef enum fr_dtype { FR_F32, FR_BF16, FR_F64, FR_I32 } fr_dtype;
+typedef enum fr_dtype { FR_F32, FR_BF16, FR_F64, FR_I32, FR_F16 } fr_dtype; /* F16: in files only */
 typedef enum fr_numerics { FR_NUMERICS_F32, FR_NUMERICS_BF16, FR_NUMERICS_F64 } fr_numerics;
 size_t fr_dtype_bytes(fr_dtype dtype);
 const char *fr_dtype_name(fr_dtype dtype);

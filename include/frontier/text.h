@@ -39,6 +39,9 @@ fr_status fr_tokenizer_load(fr_tokenizer **out, const char *path, fr_error *erro
 /* The same from memory, for fuzzing; `origin` names it in errors. */
 fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin,
                              fr_error *error);
+/* The same for a model of `vocab` ids, when the file names fewer: the others are unused, and the last becomes a
+ * special <|unused|>, so that the tokenizer keeps its size when it is written. More ids than `vocab`: FR_BAD_DATA. */
+fr_status fr_tokenizer_load_sized(fr_tokenizer **out, const char *path, int32_t vocab, fr_error *error);
 /* Reads llama2.c's tokenizer file of exactly `vocab` tokens with scores; encodes and decodes as that program. */
 fr_status fr_tokenizer_load_llama2c(fr_tokenizer **out, const char *path, int32_t vocab, fr_error *error);
 /* The same from memory, for fuzzing; `origin` names it in errors. */

@@ -26,6 +26,7 @@ typedef struct evaluation {
     fr_eval_set set;
     int64_t T, rows;
     int32_t vocab;
+    int32_t bos, prefix;            /* bytes that a document's first token has and its text has not */
     int32_t *raw_lengths, *lengths; /* bytes of each token: true, and by the convention */
     int32_t *inputs, *targets, *documents;
     float *nats;
@@ -51,6 +52,8 @@ static fr_status choose_shape(evaluation *e, const fr_recipe *recipe, fr_error *
 static fr_status allocate(evaluation *e, fr_error *error)
 {
     e->vocab = fr_tokenizer_vocab(fr_corpus_tokenizer(e->corpus));
+    e->bos = fr_tokenizer_bos(fr_corpus_tokenizer(e->corpus));
+    e->prefix = fr_tokenizer_prefix(fr_corpus_tokenizer(e->corpus));
     size_t cells = (size_t)e->rows * (size_t)e->T, vocab = (size_t)e->vocab;
     e->raw_lengths = fr_allocate(vocab * sizeof(int32_t));
     e->lengths = fr_allocate(vocab * sizeof(int32_t));
@@ -105,9 +108,10 @@ static fr_status add_target(evaluation *e, int64_t cell, fr_error *error)
     e->tokens++;
     if (e->lengths[target] == 0)
         return FR_OK;
+    int32_t front = e->inputs[cell] == e->bos ? e->prefix : 0;
     sum->nats += (double)e->nats[cell];
-    sum->bytes += e->raw_lengths[target];
-    sum->counted += e->lengths[target];
+    sum->bytes += e->raw_lengths[target] - front;
+    sum->counted += e->lengths[target] - front;
     sum->tokens++;
     return FR_OK;
 }

@@ -6,7 +6,7 @@
 static const struct {
     const char *word;
     fr_dtype dtype;
-} dtype_words[] = {{"F32", FR_F32}, {"BF16", FR_BF16}, {"F64", FR_F64}, {"I32", FR_I32}};
+} dtype_words[] = {{"F32", FR_F32}, {"BF16", FR_BF16}, {"F64", FR_F64}, {"I32", FR_I32}, {"F16", FR_F16}};
 
 enum { DTYPES = sizeof dtype_words / sizeof dtype_words[0] };
 

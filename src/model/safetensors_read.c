@@ -78,7 +78,7 @@ static fr_status read_tensor(const fr_tensor_file *file, const char *name, const
     if (!json_is_object(value) || json_object_size(value) != 3)
         return bad(file, error, "its description is not dtype, shape and data_offsets", name);
     if (!dtype || !fr_tensor_dtype_parse(dtype, &r->entry.dtype))
-        return fr_error_set(error, FR_BAD_DATA, file->origin, "F32, BF16, F64 and I32 are read",
+        return fr_error_set(error, FR_BAD_DATA, file->origin, "F32, BF16, F16, F64 and I32 are read",
                             "tensor '%.100s' has the type %.20s", name, dtype ? dtype : "(none)");
     if (!read_shape(json_object_get(value, "shape"), &r->entry))
         return bad(file, error, "its shape is not up to four whole numbers", name);

@@ -47,6 +47,8 @@ struct fr_scorer {
     char run[1024];
 };
 
+/* Sets the numerics from the scorer's recipe, or as wanted: "fp32", "bf16". */
+fr_status fr_scorer_choose_numerics(fr_scorer *scorer, const char *wanted, fr_error *error);
 /* Takes a scorer whose graph, recipe, numerics, parameters and pool are set, and makes it ready; frees it on
  * failure. */
 fr_status fr_scorer_begin(fr_scorer **out, fr_scorer *scorer, fr_error *error);

@@ -25,7 +25,7 @@ static fr_status refuse_programs(const char *run_folder, fr_error *error)
     return FR_OK;
 }
 
-static fr_status choose_numerics(fr_scorer *scorer, const char *wanted, fr_error *error)
+fr_status fr_scorer_choose_numerics(fr_scorer *scorer, const char *wanted, fr_error *error)
 {
     scorer->numerics = fr_recipe_numerics(&scorer->recipe);
     if (!wanted)
@@ -71,7 +71,7 @@ static fr_status load(fr_scorer *scorer, const fr_scorer_options *options, fr_er
     fr_path_join(path, sizeof path, scorer->run, "tokenizer.json");
     FR_TRY(fr_tokenizer_load(&scorer->tokenizer, path, error));
     FR_TRY(load_weights(scorer, options, error));
-    FR_TRY(choose_numerics(scorer, options->numerics, error));
+    FR_TRY(fr_scorer_choose_numerics(scorer, options->numerics, error));
     FR_TRY(fr_pool_create(&scorer->own_pool, options->threads, error));
     scorer->pool = scorer->own_pool;
     return FR_OK;

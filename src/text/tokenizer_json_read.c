@@ -21,6 +21,7 @@ typedef struct reader {
     fr_buffer text; /* scratch: one token's bytes, or a merge's two tokens end to end */
     fr_merge *merges;
     bool sentencepiece;
+    int32_t sized; /* ids the tokenizer is to have; 0: as many as it names */
 } reader;
 
 static fr_status refuse(const reader *r, const char *hint, const char *what)
@@ -284,6 +285,19 @@ static fr_status read_merges(reader *r, const json_t *merges, const json_t *rank
     return fr_tokenizer_finish(r->made, r->merges, (int64_t)count, r->error);
 }
 
+/* ---- a size from outside ---- */
+
+static const char unused[] = "<|unused|>";
+
+static fr_status check_size(const reader *r, int32_t *count)
+{
+    if (r->sized && *count > r->sized)
+        return fr_error_set(r->error, FR_BAD_DATA, r->origin, "tokenizer and weights belong to different models",
+                            "the tokenizer has %d ids, the model %d", *count, r->sized);
+    *count = r->sized ? r->sized : *count;
+    return FR_OK;
+}
+
 /* ---- the file ------------------------------------------------------------------------------------ */
 
 static fr_status read_root(reader *r, const json_t *root)
@@ -299,20 +313,24 @@ static fr_status read_root(reader *r, const json_t *root)
     if (!json_is_object(vocab) || (!is_absent(added) && !json_is_array(added)))
         return refuse(r, NULL, "model.vocab is not an object, or added_tokens is not an array");
     FR_TRY(count_ids(r, vocab, added, &count));
+    FR_TRY(check_size(r, &count));
     FR_TRY(fr_tokenizer_begin(&r->made, count, pattern, r->error));
     r->made->sentencepiece = r->sentencepiece;
     FR_TRY(read_vocab(r, vocab));
     FR_TRY(read_added(r, vocab, added));
+    if (r->sized && !r->made->tokens[count - 1].bytes)
+        FR_TRY(fr_tokenizer_set_token(r->made, count - 1, unused, sizeof unused - 1,
+                                      FR_TOKEN_ADDED | FR_TOKEN_SPECIAL, r->error));
     FR_TRY(fr_tokenizer_index_pieces(r->made, r->error));
     r->made->whole_chunks = json_is_true(json_object_get(model, "ignore_merges"));
     return read_merges(r, json_object_get(model, "merges"), json_object_get(model, "frontier_merge_ranks"));
 }
 
-fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin,
-                             fr_error *error)
+static fr_status parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin, int32_t sized,
+                       fr_error *error)
 {
     fr_error local = {0};
-    reader r = {.origin = origin, .error = error ? error : &local};
+    reader r = {.origin = origin, .error = error ? error : &local, .sized = sized};
     json_error_t problem;
     json_t *root = json_loadb(json, bytes, 0, &problem);
     if (!root)
@@ -332,7 +350,18 @@ fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes,
     return strcmp(r.error->where, origin) == 0 ? status : fr_error_within(r.error, status, origin);
 }
 
+fr_status fr_tokenizer_parse(fr_tokenizer **out, const char *json, size_t bytes, const char *origin,
+                             fr_error *error)
+{
+    return parse(out, json, bytes, origin, 0, error);
+}
+
 fr_status fr_tokenizer_load(fr_tokenizer **out, const char *path, fr_error *error)
+{
+    return fr_tokenizer_load_sized(out, path, 0, error);
+}
+
+fr_status fr_tokenizer_load_sized(fr_tokenizer **out, const char *path, int32_t vocab, fr_error *error)
 {
     fr_arena arena;
     char *text = NULL;
@@ -340,7 +369,7 @@ fr_status fr_tokenizer_load(fr_tokenizer **out, const char *path, fr_error *erro
     fr_arena_init(&arena, 1 << 20);
     fr_status status = fr_file_read(&arena, path, &text, &bytes, error);
     if (status == FR_OK)
-        status = fr_tokenizer_parse(out, text, bytes, path, error);
+        status = parse(out, text, bytes, path, vocab, error);
     fr_arena_release(&arena);
     return status;
 }

@@ -38,6 +38,7 @@ fits eval-bpb frontier eval bpb one --max-tokens 500
 fits eval-core frontier eval core one --bundle world/core --max-per-task 12
 fits sample frontier sample one --tokens 4
 fits report frontier report one --sample 4
+fits import frontier import --format hf --out imported "$TOP/tests/vectors/formats/gpt2"
 fits compare frontier compare one program unscored
 cp -r "$TOP/baseline" mine
 fits build frontier build mine

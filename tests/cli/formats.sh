@@ -1,0 +1,26 @@
+# Other programs' models: read, described, sampled; what is refused.
+V="$TOP/tests/vectors/formats"
+frontier import --format hf --out gpt2 "$V/gpt2"; echo "exit $?"
+frontier import --format hf --out llama --context 16 "$V/llama"; echo "exit $?"
+frontier import --format llama2c --tokenizer "$V/llama2c-tokenizer.bin" --out tiny "$V/llama2c.bin"; echo "exit $?"
+ls gpt2
+frontier info gpt2 | grep status
+frontier info llama --write | grep -E '^(depth|width|head_dim|kv_heads|context|hidden|activation|norm|norm_eps|rotary_pairs|rope_base|tied)'
+frontier tokenizer encode --tokenizer tiny 'aab aab é b'
+frontier tokenizer decode --tokenizer tiny "$(frontier tokenizer encode --tokenizer tiny 'aab aab é b')"; echo
+[ -n "$(frontier sample tiny --tokens 5 --temperature 0 --threads 1)" ] && echo "it samples"
+echo "# refused"
+frontier import --format hf --out gpt2 "$V/gpt2"; echo "exit $?"
+frontier import --format hf --out nothing "$V"; echo "exit $?"
+frontier import --format llama2c --out nothing "$V/llama2c.bin"; echo "exit $?"
+frontier import --format llama2c --tokenizer "$V/llama2c.bin" --out nothing "$V/llama2c.bin"; echo "exit $?"
+frontier import --format gguf --out nothing "$V/gpt2"; echo "exit $?"
+frontier import --format hf --context 64 --out nothing "$V/llama"; echo "exit $?"
+cp -r "$V/gpt2" broken
+sed -i 's/"n_layer": 2/"n_layer": 3/' broken/config.json
+frontier import --format hf --out nothing broken; echo "exit $?"
+ls nothing 2>/dev/null
+printf 'one document\nanother document\nthe third\nthe fourth\nand the fifth\n' >text.txt
+frontier data import --out data --tokenizer gpt2/tokenizer.json --split lines --valid-fraction 0.5 text.txt >/dev/null 2>&1
+frontier eval bpb gpt2 --data data | grep -o '^val_bpb'
+frontier train --data data --recipe gpt2/recipe.toml --budget 1s --resume --out gpt2; echo "exit $?"
