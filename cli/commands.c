@@ -26,6 +26,8 @@ const cli_command *const cli_commands[] = {
     &cmd_bench_step,
     &cmd_bench_loader,
     &cmd_bench_tokenizer,
+    &cmd_bench_prefill,
+    &cmd_bench_decode,
     &cmd_doctor,
     &cmd_help,
     &cmd_serve_blocks,

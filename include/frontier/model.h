@@ -299,6 +299,7 @@ void fr_generation_free(fr_generation *generation);
 fr_status fr_generation_next(fr_generation *generation, const float *logits, int32_t *token, fr_error *error);
 fr_finish fr_generation_finish(const fr_generation *generation); /* why it ended, or that it goes on */
 int64_t fr_generation_tokens(const fr_generation *generation);   /* chosen so far */
+int32_t fr_generation_last(const fr_generation *generation);     /* the latest, or what create was given */
 
 /* Token ids of a prompt, BOS in front where the tokenizer has one; fr_deallocate them. FR_BAD_USAGE if
  * there are none. */

@@ -225,6 +225,11 @@ fr_finish fr_generation_finish(const fr_generation *g)
     return g ? g->finish : FR_FINISH_NOT;
 }
 
+int32_t fr_generation_last(const fr_generation *g)
+{
+    return g->last;
+}
+
 int64_t fr_generation_tokens(const fr_generation *g)
 {
     return g->tokens;

@@ -49,6 +49,8 @@ fits bench-gemm frontier bench gemm
 fits bench-kernels frontier bench kernels $tiny --vocab 300 --rounds 1
 fits bench-step frontier bench step $tiny --set optim.batch_tokens=256 --vocab 300 --seconds 1s
 fits bench-loader frontier bench loader --data world --context 64
+fits bench-decode frontier bench decode $tiny --set optim.batch_tokens=256 --vocab 300 --seconds 100ms
+fits bench-prefill frontier bench prefill $tiny --set optim.batch_tokens=256 --vocab 300 --seconds 100ms
 fits bench-tokenizer frontier bench tokenizer text.txt --vocab 300
 frontier help --json | grep -o '"schema":"[^"]*"' | cut -d'"' -f4 | sort >wanted
 sort -u checked | diff wanted - && echo "every command with --json was checked"

@@ -226,6 +226,54 @@ TEST(a_scripted_source_is_followed_to_the_documents_end)
     fr_tokenizer_free(tokenizer);
 }
 
+/* The text of a script under stop texts, a byte per token. Leaves why it ended. */
+static received say(const char *text, const char *const *stop, int stops, fr_finish *finish)
+{
+    fr_tokenizer *tokenizer = fixture_tokenizer(0);
+    int32_t ids[64];
+    int64_t count = fr_tokenizer_encode(tokenizer, text, strlen(text), ids, 64);
+    script s = {.ids = ids, .vocab = fr_tokenizer_vocab(tokenizer), .context = 99, .prompt_length = 2};
+    received r = {0};
+    fr_error error = {0};
+    fr_sample_options options = {.tokens = count, .stop = stop, .stop_count = stops};
+    CHECK_OK(fr_sample_from(read_script, &s, 99, tokenizer, "a", &options, receive, &r, finish, &error));
+    for (int i = 0; i < r.calls; i++)
+        CHECK_INT(fr_utf8_unfinished(r.text, r.ends[i]), 0);
+    fr_tokenizer_free(tokenizer);
+    return r;
+}
+
+TEST(a_stop_text_ends_it_and_is_not_handed_out)
+{
+    static const struct {
+        const char *text, *stop[3], *want;
+        fr_finish finish;
+    } cases[] = {
+        {"one two", {NULL}, "one two", FR_FINISH_LENGTH},
+        {"one two", {"two"}, "one ", FR_FINISH_STOP},
+        {"one two", {"o"}, "", FR_FINISH_STOP},
+        {"one two", {"twos"}, "one two", FR_FINISH_LENGTH}, /* what was held comes at the end */
+        {"aab aaab.", {"aaab"}, "aab ", FR_FINISH_STOP},    /* a beginning that begins again */
+        {"one two three", {"three", "ne t"}, "o", FR_FINISH_STOP},
+        {"one two", {"two", "e t", "wo"}, "on", FR_FINISH_STOP},
+        {"h\xc3\xa9 \xe2\x82\xac!", {"\xe2\x82\xac"}, "h\xc3\xa9 ", FR_FINISH_STOP},
+        {"h\xc3\xa9 \xe2\x82\xac!", {"\xe2\x82\xad"}, "h\xc3\xa9 \xe2\x82\xac!", FR_FINISH_LENGTH},
+        {"a\n\nb", {"\n\n"}, "a", FR_FINISH_STOP},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        fr_finish finish;
+        int stops = 0;
+        while (stops < 3 && cases[i].stop[stops])
+            stops++;
+        received r = say(cases[i].text, cases[i].stop, stops, &finish);
+        CHECK_STR(r.text, cases[i].want);
+        CHECK_INT(finish, cases[i].finish);
+    }
+    fr_finish finish;
+    received r = say("one two", (const char *const[]){"two"}, 1, &finish);
+    CHECK_INT(r.calls, 4); /* nothing waits that cannot become the stop text */
+}
+
 TEST(the_receiver_can_stop_it)
 {
     received r = sample("the", (fr_sample_options){.tokens = 100, .temperature = 1}, 3);
@@ -243,12 +291,15 @@ TEST(impossible_wishes_are_refused)
     received r = {0};
     fr_error error = {0};
     prepare();
+    static const char *const no_text[] = {""};
     static const fr_sample_options wrong[] = {{.tokens = -1},
                                               {.tokens = 1, .temperature = -1},
                                               {.tokens = 1, .temperature = NAN},
                                               {.tokens = 1, .top_p = 1.5},
-                                              {.tokens = 1, .top_k = -1}};
-    for (int i = 0; i < 5; i++)
+                                              {.tokens = 1, .top_k = -1},
+                                              {.tokens = 1, .stop = no_text, .stop_count = 1},
+                                              {.tokens = 1, .stop = no_text, .stop_count = 17}};
+    for (int i = 0; i < 7; i++)
         CHECK_INT(fr_sample(scorer, "a", &wrong[i], receive, &r, NULL, &error), FR_BAD_USAGE);
     CHECK_INT(r.calls, 0);
 }

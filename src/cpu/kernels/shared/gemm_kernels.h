@@ -183,8 +183,8 @@ FR_INLINE void prefetch_result(const tile_target *t, int64_t row, int64_t rows, 
     }
 }
 
-/* One k: every element of the tile gets one multiply-add. */
-FR_INLINE void tile_step(vf sum[ROWS][FR_GEMM_VECTORS], const float *a, const float *b)
+/* One k: every element of the tile's first `used` rows gets one multiply-add. */
+FR_INLINE void tile_step(int used, vf sum[ROWS][FR_GEMM_VECTORS], const float *a, const float *b)
 {
     vf right[FR_GEMM_VECTORS];
     v_prefetch(a + 16 * ROWS);
@@ -193,7 +193,7 @@ FR_INLINE void tile_step(vf sum[ROWS][FR_GEMM_VECTORS], const float *a, const fl
         right[v] = v_load(b + v * FR_LANES);
     }
 #pragma GCC unroll 14
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < used; i++) {
         vf left = v_set(a[i]);
         for (int v = 0; v < FR_GEMM_VECTORS; v++)
             sum[i][v] = v_fma(left, right[v], sum[i][v]);
@@ -203,11 +203,11 @@ FR_INLINE void tile_step(vf sum[ROWS][FR_GEMM_VECTORS], const float *a, const fl
 /* `later`: where the next panel of B lies; a part of it is brought to the second-level cache. Four steps of k
  * at a time: the counting of a loop competes with the multiply-adds for the same ports, and costs a tenth
  * when done at every step. */
-static void tile(const float *a, const float *b, int64_t depth, const float *later, const tile_target *target,
-                 int64_t row, int64_t rows, int64_t column, int64_t columns)
+FR_INLINE void tile_of(int used, const float *a, const float *b, int64_t depth, const float *later,
+                       const tile_target *target, int64_t row, int64_t rows, int64_t column, int64_t columns)
 {
     vf sum[ROWS][FR_GEMM_VECTORS];
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < used; i++)
         for (int v = 0; v < FR_GEMM_VECTORS; v++)
             sum[i][v] = v_set(0);
     prefetch_result(target, row, rows, column);
@@ -216,16 +216,32 @@ static void tile(const float *a, const float *b, int64_t depth, const float *lat
         v_prefetch_far(later);
 #pragma GCC unroll 4
         for (int step = 0; step < 4; step++)
-            tile_step(sum, a + step * ROWS, b + step * COLUMNS);
+            tile_step(used, sum, a + step * ROWS, b + step * COLUMNS);
     }
     for (; k < depth; k++, a += ROWS, b += COLUMNS)
-        tile_step(sum, a, b);
+        tile_step(used, sum, a, b);
 #pragma GCC unroll 14
-    for (int i = 0; i < ROWS; i++)
+    for (int i = 0; i < used; i++)
         if (i < rows)
             for (int v = 0; v < FR_GEMM_VECTORS; v++)
                 if (v * FR_LANES < columns)
                     finish_vector(target, row + i, column + v * FR_LANES, columns - v * FR_LANES, sum[i][v]);
+}
+
+/* Decoding multiplies one row, or a few: arithmetic for rows that are not there would cost more than reading B. */
+static void tile(const float *a, const float *b, int64_t depth, const float *later, const tile_target *target,
+                 int64_t row, int64_t rows, int64_t column, int64_t columns)
+{
+    if (rows == 1)
+        tile_of(1, a, b, depth, later, target, row, rows, column, columns);
+    else if (rows == 2)
+        tile_of(2, a, b, depth, later, target, row, rows, column, columns);
+    else if (rows <= 4)
+        tile_of(4, a, b, depth, later, target, row, rows, column, columns);
+    else if (rows <= 8 && ROWS > 8)
+        tile_of(8 < ROWS ? 8 : ROWS, a, b, depth, later, target, row, rows, column, columns);
+    else
+        tile_of(ROWS, a, b, depth, later, target, row, rows, column, columns);
 }
 
 /* ---- the driver -------------------------------------------------------------------------------------- */
