@@ -4,8 +4,35 @@
 #define NEURON_INSTRUCTIONS_H
 #include "frontier/neuron.h"
 
-#define FR_NEURON_INSTRUCTIONS(ENTRY) \
-    ENTRY(tensor_copy)
+#define FR_NEURON_INSTRUCTIONS(ENTRY)                                                                        \
+    ENTRY(activate2)                                                                                         \
+    ENTRY(activation)                                                                                        \
+    ENTRY(activation_reduce)                                                                                 \
+    ENTRY(affine_select)                                                                                     \
+    ENTRY(bn_aggr)                                                                                           \
+    ENTRY(bn_stats)                                                                                          \
+    ENTRY(dropout)                                                                                           \
+    ENTRY(exponential)                                                                                       \
+    ENTRY(iota)                                                                                              \
+    ENTRY(max8)                                                                                              \
+    ENTRY(nc_find_index8)                                                                                    \
+    ENTRY(nc_match_replace8)                                                                                 \
+    ENTRY(rand2)                                                                                             \
+    ENTRY(rand_get_state)                                                                                    \
+    ENTRY(rand_set_state)                                                                                    \
+    ENTRY(range_select)                                                                                      \
+    ENTRY(reciprocal)                                                                                        \
+    ENTRY(rng)                                                                                               \
+    ENTRY(scalar_tensor_tensor)                                                                              \
+    ENTRY(select_reduce)                                                                                     \
+    ENTRY(set_rng_seed)                                                                                      \
+    ENTRY(tensor_copy)                                                                                       \
+    ENTRY(tensor_reduce)                                                                                     \
+    ENTRY(tensor_scalar)                                                                                     \
+    ENTRY(tensor_scalar_cumulative)                                                                          \
+    ENTRY(tensor_scalar_reduce)                                                                              \
+    ENTRY(tensor_tensor)                                                                                     \
+    ENTRY(tensor_tensor_scan)
 
 #define FR_NEURON_DECLARE(name) extern const fr_neuron_instruction fr_neuron_i_##name;
 FR_NEURON_INSTRUCTIONS(FR_NEURON_DECLARE)

@@ -27,6 +27,7 @@ static const char *const OPERATORS[FR_NEURON_OPERATORS] = {
     [FR_NEURON_SQUARE] = "square",
     [FR_NEURON_RELU] = "relu",
     [FR_NEURON_RSQRT] = "rsqrt",
+    [FR_NEURON_INVERSE] = "reciprocal",
     [FR_NEURON_DIVIDE] = "divide",
     [FR_NEURON_BYPASS] = "bypass",
     [FR_NEURON_AVERAGE] = "average",

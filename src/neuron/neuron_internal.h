@@ -156,6 +156,7 @@ int32_t *fr_neuron_register(const fr_neuron_tensor *tensor);
  * the random generators; they belong to the selected physical core. */
 typedef struct fr_neuron_lane_state {
     float scalar_sum[FR_NEURON_PARTITIONS], vector_sum[FR_NEURON_PARTITIONS];
+    bool scalar_known[FR_NEURON_PARTITIONS], vector_known[FR_NEURON_PARTITIONS]; /* a command began the sum */
     uint32_t vector_random[FR_NEURON_PARTITIONS][24], gpsimd_random[FR_NEURON_PARTITIONS][6];
 } fr_neuron_lane_state;
 fr_neuron_lane_state *fr_neuron_lane_state_of(fr_neuron *core);

@@ -18,6 +18,22 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "t = nl.ndarray((128, 4, 4, 4, 4), dtype=nl.float32, buffer=nl.sbuf)\n"
          "nisa.memset(dst=t, value=0)\n"
          "nisa.tensor_copy(dst=c[:, 0:32], src=t.ap([[256, 128], [128, 2], [32, 2], [8, 2], [4, 2], [2, 2]]))"},
+    [FR_NEURON_RULE_accumulator] = {"accumulator",
+                                    "The accumulator registers are read or added to only after a command "
+                                    "began them: reset, reset_reduce or load_reduce; idle on Vector leaves "
+                                    "them unknown. reduce_init (imm1) comes with load_reduce alone.",
+                                    "begin with reduce_cmd.reset_reduce",
+                                    "s = nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)\n"
+                                    "nisa.tensor_scalar_reduce(dst=c, data=a, op0=nl.add, operand0=1.0, "
+                                    "reduce_op=nl.add, reduce_res=s,\n"
+                                    "                          reduce_cmd=nisa.reduce_cmd.reduce)"},
+    [FR_NEURON_RULE_activation_range] =
+        {"activation_range",
+         "The argument of an activation function lies in the range for which the Scalar engine's table is "
+         "valid; outside it the result is invalid on the chip.",
+         "bound the argument first (tensor_scalar with maximum or minimum), or use Vector (reciprocal) or "
+         "GpSimd (rsqrt)",
+         "nisa.activation(dst=c, op=nl.sqrt, data=a, scale=0.0)"},
     [FR_NEURON_RULE_both_inputs_psum] =
         {"both_inputs_psum", "The two tile inputs of a Vector instruction cannot both be in PSUM.",
          "copy one of them to SBUF first",
@@ -71,6 +87,14 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "move the operand with dma_copy (HBM) or tensor_copy on Vector or Scalar (PSUM) first",
          "h = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)\n"
          "nisa.tensor_copy(dst=h, src=a)"},
+    [FR_NEURON_RULE_gather] =
+        {"gather",
+         "local_gather works in groups of 16 partitions: src_buffer and index have the same partitions, a "
+         "multiple of 16; it takes 1, 2, 4, 8, 16 or 32 elements per index and at most 4096 indices a group.",
+         "pad the tile to whole groups; split the indices",
+         "i = nl.ndarray((128, 4), dtype=nl.uint16, buffer=nl.sbuf)\n"
+         "nisa.memset(dst=i, value=0)\n"
+         "nisa.local_gather(dst=c, src_buffer=a, index=i, num_elem_per_idx=3)"},
     [FR_NEURON_RULE_generation] =
         {"generation", "An instruction or option exists from a generation on: 2 is trn1, 3 trn2, 4 trn3.",
          "choose a machine that has it, or another instruction",
@@ -112,9 +136,32 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "give both, with positions that are multiples of the tile's size",
          "p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)\n"
          "nisa.nc_matmul(dst=p, stationary=a[0:32, :], moving=b[0:32, :], tile_position=(16, 0), tile_size=(32, 64))"},
+    [FR_NEURON_RULE_mx_layout] =
+        {"mx_layout",
+         "Micro-scaled tiles hold groups of 8 partitions by 4 elements: partitions a multiple of 32, four "
+         "numbers packed in an element, and in each quadrant of 32 partitions one row of scales per group, "
+         "in 4 partitions that start at 0, 4, 8 or 12.",
+         "lay the contraction out over partitions first, then four by four", NULL},
     [FR_NEURON_RULE_operand_memory] =
         {"operand_memory", "An operand is in the memory that its instruction asks for.",
          "move it there first", "nisa.nc_matmul(dst=c[0:64, :], stationary=a, moving=b)"},
+    [FR_NEURON_RULE_operator] =
+        {"operator",
+         "An instruction takes the operators that its documentation lists. divide, mod and fmod are on no "
+         "NeuronCore.",
+         "see `frontier nki isa` for what it takes; divide by multiplying with a reciprocal",
+         "nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.divide)"},
+    [FR_NEURON_RULE_operator_engine] =
+        {"operator_engine",
+         "An operator runs on the engines that have it: all on Vector, but power and rsqrt on GpSimd; on "
+         "Scalar just multiply and add.",
+         "leave engine out",
+         "nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.power, engine=nisa.engine.vector)"},
+    [FR_NEURON_RULE_operator_kind] = {"operator_kind",
+                                      "The operators of an instruction are all bitvec or all arithmetic; "
+                                      "bitvec operators take tiles of integers and run on Vector.",
+                                      "split the instruction; give the tiles an integer dtype",
+                                      "nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.bitwise_and)"},
     [FR_NEURON_RULE_other_core] =
         {"other_core", "A core reaches its own SBUF and PSUM; the other core's only through sendrecv.",
          "exchange tiles with sendrecv, or through shared HBM", NULL},
@@ -131,6 +178,11 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
         {"partitions_match", "Operands of one instruction have the same number of partitions.",
          "slice the larger one; broadcast over partitions with a matmul against ones or nc_stream_shuffle",
          "nisa.tensor_copy(dst=c, src=a[0:64, :])"},
+    [FR_NEURON_RULE_pattern] = {"pattern",
+                                "An affine pattern is one to four pairs [step, count] whose counts multiply "
+                                "to the elements per partition of the tile.",
+                                "match the counts to the tile's free size",
+                                "nisa.iota(dst=c, pattern=[[1, 32]])"},
     [FR_NEURON_RULE_per_partition_vector] =
         {"per_partition_vector", "A scalar that varies by partition is a [P, 1] tile with P the data's partitions.",
          "slice one column: t[:, 0:1]", "nisa.tensor_scalar(dst=c, data=a, op0=nl.add, operand0=b)"},
@@ -139,11 +191,23 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "start the tile at a multiple of 2048 bytes, or split it at the bank's end",
          "p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum, address=(0, 1920))\n"
          "nisa.nc_matmul(dst=p, stationary=a, moving=b)"},
+    [FR_NEURON_RULE_reduce_axis] = {"reduce_axis",
+                                    "tensor_reduce reduces the last free axes, without a gap; axis 0, the "
+                                    "partitions, cannot be reduced on Vector.",
+                                    "transpose first, or reduce over partitions with a matmul against ones",
+                                    "s = nl.ndarray((1, 64), dtype=nl.float32, buffer=nl.sbuf)\n"
+                                    "nisa.tensor_reduce(dst=s, op=nl.add, data=a[0:1, :], axis=0)"},
     [FR_NEURON_RULE_register] =
         {"register", "A register holds one 32-bit integer, and moves to and from tensors of one element.",
          "use a tensor of shape (1, 1) with a dtype of at most 32 bits",
          "r = nisa.register_alloc(0)\n"
          "nisa.register_load(r, a)"},
+    [FR_NEURON_RULE_shuffle_mask] =
+        {"shuffle_mask",
+         "A shuffle mask has 32 entries: the partition of the source quadrant that each partition takes, 0 "
+         "to 31, or 255 to leave it; the source has those partitions.",
+         "give 32 entries; 255 leaves a partition alone",
+         "nisa.nc_stream_shuffle(dst=c, src=a, shuffle_mask=[40] * 32)"},
     [FR_NEURON_RULE_size_limit] =
         {"size_limit", "Elements per partition are within what the instruction takes.", "split the tile", NULL},
     [FR_NEURON_RULE_transpose_shape] =
