@@ -9,6 +9,7 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static const cli_option options[] = {
+    CLI_OPTION_HF,
     {"data", CLI_PATH, "FOLDER", NULL, "data folder (default: the one the run was trained on)", false, false},
     {"set", CLI_TEXT, "NAME", "valid", "evaluation set of that folder", false, false},
     {"context", CLI_COUNT, "T", "0", "row length; 0 = the recipe's", false, false},
@@ -70,12 +71,15 @@ static fr_status run_bpb(cli_run *run, fr_error *error)
     if (cli_flag(run, "record") && (cli_text(run, "numerics") || cli_bytes(run, "max-tokens", 0)))
         return fr_error_set(error, FR_BAD_USAGE, "--record", "leave out --max-tokens and --numerics",
                             "only the whole set in the recipe's numerics is a run's score");
-    FR_TRY(cli_run_record(run->arguments[0], &record, error));
+    if (cli_flag(run, "record") && cli_text(run, "hf"))
+        return fr_error_set(error, FR_BAD_USAGE, "--record", "import the folder first",
+                            "a Hugging Face folder has no run.json to record a score in");
+    if (run->argument_count)
+        FR_TRY(cli_run_record(run->arguments[0], &record, error));
     if (!folder)
         folder = cli_string(record, "data");
-    fr_status status = *folder
-                           ? cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0),
-                                             cli_text(run, "numerics"), error)
+    fr_status status = *folder || (!run->argument_count && !cli_text(run, "hf"))
+                           ? cli_scored_open_asked(&scored, run, error)
                            : fr_error_set(error, FR_BAD_USAGE, NULL, "frontier eval bpb RUN --data FOLDER",
                                           "the run does not say what it was trained on");
     if (status == FR_OK) {
@@ -88,8 +92,8 @@ static fr_status run_bpb(cli_run *run, fr_error *error)
 
 const cli_command cmd_eval_bpb = {
     .name = "eval bpb",
-    .arguments = "RUN",
-    .least = 1,
+    .arguments = "[RUN]",
+    .least = 0,
     .most = 1,
     .summary = "bits per byte of a run on an evaluation set",
     .options = options,
@@ -98,7 +102,7 @@ const cli_command cmd_eval_bpb = {
                "The result is\n"
                "the same to the last bit for any number of threads.",
     .examples = "  frontier eval bpb runs/first\n  frontier eval bpb runs/first --data data/other "
-                "--documents per-document.jsonl",
+                "--documents per-document.jsonl\n  frontier eval bpb --hf gpt2 --data data/for-gpt2",
     .run = run_bpb,
     .schema = "eval-bpb",
 };

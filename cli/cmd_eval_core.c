@@ -12,6 +12,7 @@
 static const cli_option options[] = {
     {"bundle", CLI_PATH, "FOLDER", NULL, "folder with core.yaml, eval_meta_data.csv and eval_data/", false,
      true},
+    CLI_OPTION_HF,
     {"max-per-task", CLI_COUNT, "N", "0", "score only the first N shuffled items of each task; 0 = all",
      false, false},
     {"tasks", CLI_TEXT, "A,B", NULL, "score only these tasks; the result is then partial", false, false},
@@ -89,16 +90,12 @@ static fr_status program_spans(void *context, int64_t count, fr_span *spans, fr_
 /* Names the model in the log: its weights, its program if it has one, and how it is computed. */
 static fr_status model_hash(const cli_run *run, const cli_scored *scored, char hex[65], fr_error *error)
 {
-    char path[1200], weights[65], recipe[65], program[65] = "", text[400];
-    FR_TRY(
-        fr_sha256_file(fr_path_join(path, sizeof path, scored->folder, "model.safetensors"), weights, error));
-    FR_TRY(fr_sha256_file(fr_path_join(path, sizeof path, scored->folder, "recipe.toml"), recipe, error));
-    if (scored->program)
-        FR_TRY(fr_sha256_file(fr_path_join(path, sizeof path, scored->folder, "program"), program, error));
+    char model[65], text[100];
+    FR_TRY(cli_scored_hash(scored, model, error));
     const char *numerics = cli_text(run, "numerics");
     bool fp32 =
         numerics ? strcmp(numerics, "fp32") == 0 : fr_recipe_numerics(&scored->recipe) == FR_NUMERICS_F32;
-    int length = snprintf(text, sizeof text, "%s %s %s %s", weights, recipe, program, fp32 ? "fp32" : "bf16");
+    int length = snprintf(text, sizeof text, "%s %s", model, fp32 ? "fp32" : "bf16");
     fr_sha256(text, (size_t)length, hex);
     return FR_OK;
 }
@@ -276,8 +273,7 @@ static fr_status run_core(cli_run *run, fr_error *error)
     fr_core_bundle *bundle;
     cli_scored scored;
     FR_TRY(fr_core_bundle_open(&bundle, cli_text(run, "bundle"), error));
-    fr_status status = cli_scored_open(&scored, run->arguments[0], (int)cli_int(run, "threads", 0),
-                                       cli_text(run, "numerics"), error);
+    fr_status status = cli_scored_open_asked(&scored, run, error);
     if (status == FR_OK) {
         status = score(run, &scored, bundle, error);
         cli_scored_release(&scored);
@@ -288,8 +284,8 @@ static fr_status run_core(cli_run *run, fr_error *error)
 
 const cli_command cmd_eval_core = {
     .name = "eval core",
-    .arguments = "RUN",
-    .least = 1,
+    .arguments = "[RUN]",
+    .least = 0,
     .most = 1,
     .summary = "CORE of a run: in-context tasks, centred accuracy",
     .options = options,
@@ -298,10 +294,11 @@ const cli_command cmd_eval_core = {
                "spans are those of the\n"
                "published harness. A task whose file is missing makes the result partial: it is named and "
                "there is no CORE.\n"
-               "Answers are kept in RUN/core.log: the same command again goes on where it stopped. See "
-               "docs/core.md.",
+               "Answers are kept in RUN/core.log: the same command again goes on where it stopped. With --hf, a "
+               "folder of GPT-2,\nLlama or NanoChat is scored as it is, and the log lies there. See docs/core.md.",
     .examples = "  frontier eval core runs/first --bundle data/core\n"
-                "  frontier eval core runs/first --bundle eval_bundle --max-per-task 200 --csv core.csv",
+                "  frontier eval core runs/first --bundle eval_bundle --max-per-task 200 --csv core.csv\n"
+                "  frontier eval core --hf gpt2 --bundle eval_bundle",
     .run = run_core,
     .schema = "eval-core",
 };

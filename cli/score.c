@@ -1,7 +1,8 @@
 /* cli/score.c: one way to score and sample, for library runs and for submissions.
  *
  * A run that a submission's program trained holds that program; then its logits come over the block protocol and
- * the cross-entropy is computed here. Otherwise the library opens the checkpoint itself.
+ * the cross-entropy is computed here. Otherwise the library opens the checkpoint itself, or the folder of another
+ * program's model.
  */
 #include "score.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "frontier/formats.h"
 
 static fr_status open_program(cli_scored *s, const char *program, int threads, fr_error *error)
 {
@@ -42,6 +44,74 @@ fr_status cli_scored_open(cli_scored *s, const char *run_folder, int threads, co
     return status;
 }
 
+static fr_status open_foreign(cli_scored *s, const char *folder, int threads, const char *numerics,
+                              fr_error *error)
+{
+    fr_foreign *model;
+    *s = (cli_scored){.foreign = true};
+    snprintf(s->folder, sizeof s->folder, "%s", folder);
+    FR_TRY(fr_foreign_open(&model, "hf", folder, NULL, error));
+    FR_TRY(fr_scorer_open_foreign(&s->scorer, model,
+                                  &(fr_scorer_options){.threads = threads, .numerics = numerics}, error));
+    s->recipe = *fr_scorer_recipe(s->scorer);
+    return FR_OK;
+}
+
+fr_status cli_scored_open_asked(cli_scored *s, const cli_run *run, fr_error *error)
+{
+    const char *foreign = cli_text(run, "hf"), *numerics = cli_text(run, "numerics");
+    int threads = (int)cli_int(run, "threads", 0);
+    if (!foreign == !run->argument_count)
+        return fr_error_set(error, FR_BAD_USAGE, NULL, "give one of the two",
+                            foreign ? "both a run and --hf are given" : "neither a run nor --hf is given");
+    return foreign ? open_foreign(s, foreign, threads, numerics, error)
+                   : cli_scored_open(s, run->arguments[0], threads, numerics, error);
+}
+
+/* Appends name and hash of a file, if it is there. */
+static fr_status add_hash(const cli_scored *s, const char *name, fr_buffer *all, fr_error *error)
+{
+    char path[1300], sha256[65];
+    if (!fr_path_exists(fr_path_join(path, sizeof path, s->folder, name)))
+        return FR_OK;
+    FR_TRY(fr_sha256_file(path, sha256, error));
+    fr_buffer_printf(all, "%s %s\n", name, sha256);
+    return FR_OK;
+}
+
+/* Every tensor file of a foreign folder; of a run, its weights. */
+static fr_status add_weights(const cli_scored *s, fr_buffer *all, fr_error *error)
+{
+    fr_arena arena;
+    char **names;
+    size_t count = 0;
+    if (!s->foreign)
+        return add_hash(s, "model.safetensors", all, error);
+    fr_arena_init(&arena, 1 << 14);
+    fr_status status = fr_folder_list(&arena, s->folder, &names, &count, error);
+    for (size_t i = 0; i < count && status == FR_OK; i++)
+        if (strstr(names[i], ".safetensors"))
+            status = add_hash(s, names[i], all, error);
+    fr_arena_release(&arena);
+    return status;
+}
+
+fr_status cli_scored_hash(const cli_scored *s, char hex[65], fr_error *error)
+{
+    static const char *const others[] = {"config.json", "recipe.toml", "program"};
+    fr_buffer all;
+    fr_buffer_init(&all, 1 << 20);
+    fr_status status = add_weights(s, &all, error);
+    for (size_t i = s->foreign ? 0 : 1; i < (s->foreign ? 1u : 3u) && status == FR_OK; i++)
+        status = add_hash(s, others[i], &all, error);
+    if (status == FR_OK && all.failed)
+        status = fr_error_memory(error, all.length, "a model's hash");
+    if (status == FR_OK)
+        fr_sha256(all.data, all.length, hex);
+    fr_buffer_release(&all);
+    return status;
+}
+
 void cli_scored_release(cli_scored *s)
 {
     fr_program_stop(s->program);
@@ -63,7 +133,8 @@ fr_status cli_scored_fits(const cli_scored *s, const fr_corpus *corpus, fr_error
     if (strcmp(mine, theirs) == 0)
         return FR_OK;
     return fr_error_set(error, FR_BAD_DATA, fr_corpus_folder(corpus),
-                        "import that text again with --tokenizer RUN/tokenizer.json",
+                        s->foreign ? "frontier import the folder; then that text, with --tokenizer RUN/tokenizer.json"
+                                   : "import that text again with --tokenizer RUN/tokenizer.json",
                         "the data folder was made with another tokenizer than the run");
 }
 

@@ -11,10 +11,17 @@ typedef struct cli_scored {
     fr_program *program; /* NULL when the library does */
     fr_recipe recipe;
     fr_tokenizer *tokenizer;
+    bool foreign; /* a Hugging Face folder, scored as it is */
     char folder[1024];
 } cli_scored;
 fr_status cli_scored_open(cli_scored *scored, const char *run_folder, int threads, const char *numerics,
                           fr_error *error);
+/* The same for commands that take RUN, or --hf FOLDER in its place; with --threads and --numerics. */
+fr_status cli_scored_open_asked(cli_scored *scored, const cli_run *run, fr_error *error);
+#define CLI_OPTION_HF                                                                                     \
+    {                                                                                                     \
+        "hf", CLI_PATH, "FOLDER", NULL, "score a Hugging Face folder in place of a run", false, false     \
+    }
 void cli_scored_release(cli_scored *scored);
 
 fr_status cli_scored_bpb(cli_scored *scored, const fr_corpus *corpus, const fr_bpb_options *options,
@@ -23,6 +30,8 @@ fr_status cli_scored_bpb(cli_scored *scored, const fr_corpus *corpus, const fr_b
 fr_status cli_scored_fits(const cli_scored *scored, const fr_corpus *corpus, fr_error *error);
 fr_status cli_scored_sample(cli_scored *scored, const char *prompt, const fr_sample_options *options,
                             fr_text_sink emit, void *context, fr_finish *finish, fr_error *error);
+/* SHA-256 of what decides the answers: weights, settings, program if there is one. */
+fr_status cli_scored_hash(const cli_scored *scored, char hex[65], fr_error *error);
 /* Writes the score into RUN/run.json, durably. */
 fr_status cli_record_score(const char *run_folder, const fr_bpb_result *result, double floor_bpb,
                            fr_error *error);

@@ -9,6 +9,19 @@ frontier info llama --write | grep -E '^(depth|width|head_dim|kv_heads|context|h
 frontier tokenizer encode --tokenizer tiny 'aab aab é b'
 frontier tokenizer decode --tokenizer tiny "$(frontier tokenizer encode --tokenizer tiny 'aab aab é b')"; echo
 [ -n "$(frontier sample tiny --tokens 5 --temperature 0 --threads 1)" ] && echo "it samples"
+echo "# scored as they are"
+cp -r "$V/llama" llama-hf
+frontier data world --out world --bytes 60K --vocab 300 >/dev/null 2>&1
+frontier eval core --hf llama-hf --bundle world/core --max-per-task 3 --json 2>/dev/null >core.json; echo "exit $?"
+schema_check "$TOP/docs/schema/eval-core.json" <core.json && echo "schema fits"
+frontier import --format hf --out whole "$V/llama" >/dev/null
+frontier eval core whole --bundle world/core --max-per-task 3 --json 2>/dev/null | grep -o '"core":[^,]*' >run
+grep -o '"core":[^,]*' core.json | cmp - run && echo "the run's score is the folder's"
+ls llama-hf/core.log
+frontier eval core llama --hf llama-hf --bundle world/core; echo "exit $?"
+frontier eval core --bundle world/core; echo "exit $?"
+frontier eval bpb --hf llama-hf; echo "exit $?"
+frontier eval bpb --hf llama-hf --data world; echo "exit $?"
 echo "# refused"
 frontier import --format hf --out gpt2 "$V/gpt2"; echo "exit $?"
 frontier import --format hf --out nothing "$V"; echo "exit $?"
