@@ -2,10 +2,10 @@
  *
  *     bench_neuron [RECORDS]         default 1,000,000
  *
- * The trace is a tiled product: per tile of the result two loads, eight products that add up in a PSUM bank, an
- * evacuation on Vector, an activation on Scalar and a store, in tiles of their own, as a kernel writes it. The clock (processor
- * time of this thread) covers all of fr_neuron_time_job: liveness, both bounds and the replay; making the
- * trace is outside. Best of three.
+ * The trace is a tiled product: per tile of the result two loads, eight products that add up in a PSUM
+ * bank, an evacuation on Vector, an activation on Scalar and a store, in tiles of their own, as a kernel
+ * writes it. The clock (processor time of this thread) covers all of fr_neuron_time_job: liveness, both
+ * bounds and the replay; making the trace is outside. Best of three.
  */
 #include "neuron/time.h"
 

@@ -1,14 +1,15 @@
 /* depend.c: which earlier accesses an operation has to wait for.
  *
- * On chip an access is a box of physical addresses, partitions by bytes, so tiles that share an address are seen to
- * conflict whatever tensor they belong to. Addresses are cut into cells of 2 KiB (a PSUM bank is one cell); a cell keeps
- * the accesses that still matter. Everything else (HBM, tiles without an address) is a space of its own, kept by tensor;
- * HBM that a kernel only reads, or only writes, has no conflict worth keeping: two writes without a read between them
- * would be a kernel that throws work away, and bounding boxes of strided writes meet without touching.
+ * On chip an access is a box of physical addresses, partitions by bytes, so tiles that share an address are
+ * seen to conflict whatever tensor they belong to. Addresses are cut into cells of 2 KiB (a PSUM bank is
+ * one cell); a cell keeps the accesses that still matter. Everything else (HBM, tiles without an address)
+ * is a space of its own, kept by tensor; HBM that a kernel only reads, or only writes, has no conflict
+ * worth keeping: two writes without a read between them would be a kernel that throws work away, and
+ * bounding boxes of strided writes meet without touching.
  *
- * A write makes older accesses inside its box needless, since whoever conflicts with them also conflicts with it. Reads
- * of one box by one compute engine stay in order, which keeps one of them enough. When a list still grows, accesses that
- * the caller calls settled (so long past that nobody waits) are dropped.
+ * A write makes older accesses inside its box needless, since whoever conflicts with them also conflicts
+ * with it. Reads of one box by one compute engine stay in order, which keeps one of them enough. When a
+ * list still grows, accesses that the caller calls settled (so long past that nobody waits) are dropped.
  */
 #include "neuron/time.h"
 
@@ -70,7 +71,7 @@ void fr_neuron_depend_free(fr_neuron_depend *depend)
     fr_deallocate(depend);
 }
 
-/* ---- one list ----------------------------------------------------------------------------------------- */
+/* ---- one list ------------------------------------------------------------------------------------- */
 
 static bool meets(const fr_neuron_box *a, const fr_neuron_box *b)
 {
@@ -147,7 +148,7 @@ static bool note_list(fr_neuron_depend *depend, access_list *list, const fr_neur
     return true;
 }
 
-/* ---- all of them --------------------------------------------------------------------------------------- */
+/* ---- all of them ---------------------------------------------------------------------------------- */
 
 typedef struct cell_range {
     access_list *cells;
@@ -196,9 +197,10 @@ bool fr_neuron_depend_note(fr_neuron_depend *depend, const fr_neuron_access *acc
     return true;
 }
 
-/* A transfer tells everybody at once that it is done. Other results travel by semaphore: the producer drains its
- * pipeline, the consumer wakes. Within one engine order is enough, except that a result has to come out of the pipeline
- * before it can go in again; Tensor never reads what it writes, it only adds to it, in place. */
+/* A transfer tells everybody at once that it is done. Other results travel by semaphore: the producer
+ * drains its pipeline, the consumer wakes. Within one engine order is enough, except that a result has to
+ * come out of the pipeline before it can go in again; Tensor never reads what it writes, it only adds to
+ * it, in place. */
 double fr_neuron_release_ns(const fr_neuron_machine *machine, fr_neuron_edge edge,
                             const fr_neuron_access *earlier, const fr_neuron_when *when, int queue, bool dma)
 {

@@ -1,13 +1,14 @@
 /* liveness.c: where tiles lie, and what does not fit.
  *
- * A tile with an explicit address lies there. Any other tile is alive from its first access to its last and is given an
- * address for that time, SBUF by bytes over all partitions, PSUM by whole banks. Addresses are handed out going round
- * the memory, so that a freed place rests as long as possible before it is used again: that is what lets loads of later
- * iterations run ahead, as far as the memory reaches and no further.
+ * A tile with an explicit address lies there. Any other tile is alive from its first access to its last and
+ * is given an address for that time, SBUF by bytes over all partitions, PSUM by whole banks. Addresses are
+ * handed out going round the memory, so that a freed place rests as long as possible before it is used
+ * again: that is what lets loads of later iterations run ahead, as far as the memory reaches and no
+ * further.
  *
- * A tile that would exceed the usable memory at the moment of its first access is spilled: the compiler would keep it in
- * HBM and fetch it when needed. When the bytes would fit but no single hole does, the tile is kept apart: it costs
- * nothing and nobody waits for its place.
+ * A tile that would exceed the usable memory at the moment of its first access is spilled: the compiler
+ * would keep it in HBM and fetch it when needed. When the bytes would fit but no single hole does, the tile
+ * is kept apart: it costs nothing and nobody waits for its place.
  */
 #include "neuron/time.h"
 
@@ -29,7 +30,7 @@ typedef struct placing {
     live_memory memory[FR_NEURON_TIME_CORES][2];
 } placing;
 
-/* ---- lifetimes ------------------------------------------------------------------------------------------- */
+/* ---- lifetimes ------------------------------------------------------------------------------------ */
 
 static bool on_chip(int memory)
 {
@@ -73,7 +74,7 @@ static fr_status find_lifetimes(fr_neuron_liveness *liveness, const fr_neuron_jo
     return FR_OK;
 }
 
-/* ---- placing ----------------------------------------------------------------------------------------------- */
+/* ---- placing -------------------------------------------------------------------------------------- */
 
 static int position_of(const live_memory *memory, uint32_t address)
 {
@@ -105,7 +106,8 @@ static bool insert_at(live_memory *memory, int position, live_tile tile)
     return true;
 }
 
-/* First hole of `bytes` at or after `from`, or UINT32_MAX. Tiles placed by the kernel may lie over each other. */
+/* First hole of `bytes` at or after `from`, or UINT32_MAX. Tiles placed by the kernel may lie over each
+ * other. */
 static uint32_t hole_after(const live_memory *memory, uint32_t from, uint32_t bytes)
 {
     int position = position_of(memory, from);

@@ -1,8 +1,8 @@
 /* time.c: a kernel's time with its parts: liveness, bounds and replay of one job, summed up.
  *
- * The prediction lies between the bounds by construction. Perfect overlap is below any schedule. Program order is one
- * particular schedule; a greedy reordering can, rarely, come out longer, and since a compiler would then have left the
- * order alone, the larger of the two is what is reported as program order.
+ * The prediction lies between the bounds by construction. Perfect overlap is below any schedule. Program
+ * order is one particular schedule; a greedy reordering can, rarely, come out longer, and since a compiler
+ * would then have left the order alone, the larger of the two is what is reported as program order.
  */
 #include "neuron/time.h"
 

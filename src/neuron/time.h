@@ -1,11 +1,12 @@
-/* The inside of the timing pass, for its own files, its tests and the benchmark. Time never looks at data: a job is
- * records, facts about tensors and a machine, whether they come from a core or were written by hand.
+/* The inside of the timing pass, for its own files, its tests and the benchmark. Time never looks at data:
+ * a job is records, facts about tensors and a machine, whether they come from a core or were written by
+ * hand.
  *
  *     records -> liveness.c      where each tile lies, what does not fit
- *             -> time_stream.c   operations of one core: continuation records joined, spills added, boxes resolved
+ *             -> time_stream.c   operations of one core: continuations joined, spills added, boxes resolved
  *             -> depend.c        which earlier accesses an operation has to wait for
  *             -> time_bounds.c   program order and perfect overlap, one pass each record
- *             -> time_replay.c   discrete events in between, with time_dma.c and time_unit.c for the resources
+ *             -> time_replay.c   discrete events, with time_dma.c and time_unit.c for the resources
  *             -> time.c          sums
  *             -> trace.c         the same as a timeline for Perfetto
  *             -> time_core.c     the public calls: a core as a job
@@ -24,7 +25,7 @@ enum {
     FR_NEURON_LOOKAHEAD = 16 /* how far the compiler is taken to reorder within a queue */
 };
 
-/* ---- a job ------------------------------------------------------------------------------------------- */
+/* ---- a job ---------------------------------------------------------------------------------------- */
 
 typedef struct fr_neuron_facts { /* of a tensor, as far as time needs them */
     bool placed;
@@ -45,7 +46,7 @@ typedef struct fr_neuron_job {
     int transpose; /* instruction number of dma_transpose, or -1 */
 } fr_neuron_job;
 
-/* ---- liveness ----------------------------------------------------------------------------------------- */
+/* ---- liveness ------------------------------------------------------------------------------------- */
 
 typedef enum fr_neuron_residence {
     FR_NEURON_APART,    /* HBM and registers, and tiles for which no hole was free: known by tensor only */
@@ -70,7 +71,7 @@ typedef struct fr_neuron_liveness {
 fr_status fr_neuron_liveness_init(fr_neuron_liveness *liveness, const fr_neuron_job *job, fr_error *error);
 void fr_neuron_liveness_release(fr_neuron_liveness *liveness);
 
-/* ---- operations --------------------------------------------------------------------------------------- */
+/* ---- operations ----------------------------------------------------------------------------------- */
 
 /* A region with its place resolved. Boxes of one space conflict when both intervals overlap. */
 typedef struct fr_neuron_box {
@@ -117,11 +118,12 @@ void fr_neuron_stream_release(fr_neuron_stream *stream);
 /* Work of a transfer on each DMA engine of its core, in ns at full rate; returns the largest. */
 double fr_neuron_dma_split(const fr_neuron_machine *machine, const fr_neuron_op *op,
                            double work[FR_NEURON_DMA_ENGINES]);
-/* Time the issuing engine spends on the trigger, and time the descriptor generator is taken (0 = not used). */
+/* Time the issuing engine spends on the trigger, and time the descriptor generator is taken (0 = not
+ * used). */
 double fr_neuron_dma_trigger_ns(const fr_neuron_machine *machine, const fr_neuron_op *op);
 double fr_neuron_dma_generate_ns(const fr_neuron_machine *machine, const fr_neuron_op *op);
 
-/* ---- dependences -------------------------------------------------------------------------------------- */
+/* ---- dependences ---------------------------------------------------------------------------------- */
 
 typedef enum fr_neuron_edge {
     FR_NEURON_RAW,  /* reads what the earlier one wrote */
@@ -161,7 +163,7 @@ bool fr_neuron_depend_note(fr_neuron_depend *depend, const fr_neuron_access *acc
 double fr_neuron_release_ns(const fr_neuron_machine *machine, fr_neuron_edge edge,
                             const fr_neuron_access *earlier, const fr_neuron_when *when, int queue, bool dma);
 
-/* ---- units: what an engine does with an operation ------------------------------------------------------- */
+/* ---- units: what an engine does with an operation ------------------------------------------------- */
 
 /* State of the compute engines of one core. */
 typedef struct fr_neuron_units {
@@ -193,10 +195,10 @@ fr_neuron_start fr_neuron_units_start(const fr_neuron_units *units, const fr_neu
 fr_neuron_when fr_neuron_units_run(fr_neuron_units *units, const fr_neuron_op *op, double start,
                                    double *throttled);
 
-/* ---- DMA engines ------------------------------------------------------------------------------------------ */
+/* ---- DMA engines ---------------------------------------------------------------------------------- */
 
-/* Sixteen serial engines a core. Each serves its queues in turns (equal shares), each queue in order; cores of one HBM
- * stack share its bandwidth. Finished operations are taken with fr_neuron_dma_take. */
+/* Sixteen serial engines a core. Each serves its queues in turns (equal shares), each queue in order; cores
+ * of one HBM stack share its bandwidth. Finished operations are taken with fr_neuron_dma_take. */
 typedef struct fr_neuron_dma fr_neuron_dma;
 fr_status fr_neuron_dma_create(fr_neuron_dma **out, const fr_neuron_machine *machine, int cores,
                                fr_error *error);
@@ -205,11 +207,11 @@ void fr_neuron_dma_free(fr_neuron_dma *dma);
 bool fr_neuron_dma_add(fr_neuron_dma *dma, int core, int queue, double at,
                        const double work[FR_NEURON_DMA_ENGINES], double hbm_share, uint64_t token);
 double fr_neuron_dma_next(const fr_neuron_dma *dma); /* time of the next event, infinite when idle */
-/* Advances to the next event. 1 when an operation finished there, with its token, the time, and when its first byte
- * moved; 0 when none did; -1 when memory is short. */
+/* Advances to the next event. 1 when an operation finished there, with its token, the time, and when its
+ * first byte moved; 0 when none did; -1 when memory is short. */
 int fr_neuron_dma_step(fr_neuron_dma *dma, uint64_t *token, double *at, double *begun);
 
-/* ---- replay ------------------------------------------------------------------------------------------------- */
+/* ---- replay --------------------------------------------------------------------------------------- */
 
 /* One operation as it went; for the public events, the trace and the checks. */
 typedef struct fr_neuron_happening {

@@ -1,13 +1,15 @@
 /* time_bounds.c: the two times between which a prediction must lie.
  *
- * Program order. One stream of instructions a core, as written: nothing starts before the instruction written before it
- * has started. Engines still work at the same time and results still travel by semaphore, but nothing overtakes: no
- * prefetch, no software pipeline. Transfers are served in order of arrival. When two cores share a stack they are both
- * taken to slow down as if both were always busy. What a compiler that reorders nothing would give.
+ * Program order. One stream of instructions a core, as written: nothing starts before the instruction
+ * written before it has started. Engines still work at the same time and results still travel by semaphore,
+ * but nothing overtakes: no prefetch, no software pipeline. Transfers are served in order of arrival. When
+ * two cores share a stack they are both taken to slow down as if both were always busy. What a compiler
+ * that reorders nothing would give.
  *
- * Perfect overlap. The largest of: each engine's work, each DMA engine's work, bytes over the bandwidth of HBM,
- * descriptor generation, and the longest chain of true dependences with its latencies. Storage is unlimited (a buffer in
- * use delays nobody) and Tensor is never throttled. No schedule of these instructions on this machine is shorter.
+ * Perfect overlap. The largest of: each engine's work, each DMA engine's work, bytes over the bandwidth of
+ * HBM, descriptor generation, and the longest chain of true dependences with its latencies. Storage is
+ * unlimited (a buffer in use delays nobody) and Tensor is never throttled. No schedule of these
+ * instructions on this machine is shorter.
  *
  * Both come from one pass over the records in order, core by core; at a fence the cores meet.
  */
@@ -31,7 +33,7 @@ typedef struct walker { /* one core */
     double end, critical_end, wake; /* wake: the longest */
 } walker;
 
-/* ---- waiting ------------------------------------------------------------------------------------------------ */
+/* ---- waiting -------------------------------------------------------------------------------------- */
 
 static bool long_past(void *context, const fr_neuron_access *earlier)
 {
@@ -62,7 +64,7 @@ static void find_ready(walker *w)
     }
 }
 
-/* ---- running ------------------------------------------------------------------------------------------------- */
+/* ---- running -------------------------------------------------------------------------------------- */
 
 static fr_neuron_when run_transfer(walker *w, double start, fr_neuron_when *critical)
 {
@@ -159,7 +161,7 @@ static bool walk_together(walker *w, int cores)
     return true;
 }
 
-/* ---- the answer ------------------------------------------------------------------------------------------------ */
+/* ---- the answer ----------------------------------------------------------------------------------- */
 
 static fr_status open_walker(walker *w, const fr_neuron_job *job, const fr_neuron_liveness *liveness,
                              int core, fr_error *error)

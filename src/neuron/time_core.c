@@ -1,5 +1,5 @@
-/* time_core.c: the public calls: what a core has recorded, as a job for the timing pass, and its answers as the events
- * of the public header. */
+/* time_core.c: the public calls: what a core has recorded, as a job for the timing pass, and its answers as
+ * the events of the public header. */
 #include "neuron/core.h"
 #include "neuron/time.h"
 

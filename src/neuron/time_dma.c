@@ -1,20 +1,20 @@
 /* time_dma.c: the DMA engines.
  *
- * A core has sixteen. Each moves one descriptor at a time and takes its queues in turns, so over a transfer of many
- * descriptors the queues that have work get equal shares of it: an engine is modelled as shared equally by the heads
- * of its queues. Only arrivals and departures change anything, which makes the cost of a transfer independent of its
- * number of descriptors.
+ * A core has sixteen. Each moves one descriptor at a time and takes its queues in turns, so over a transfer
+ * of many descriptors the queues that have work get equal shares of it: an engine is modelled as shared
+ * equally by the heads of its queues. Only arrivals and departures change anything, which makes the cost of
+ * a transfer independent of its number of descriptors.
  *
- * Attained service. Heads of an engine's queues progress alike, so one number per engine, `service`, says how much each
- * head has been given; a head is done when service reaches the value it had at its start plus its work. With k heads an
- * engine's service grows by 1/k per ns.
+ * Attained service. Heads of an engine's queues progress alike, so one number per engine, `service`, says
+ * how much each head has been given; a head is done when service reaches the value it had at its start plus
+ * its work. With k heads an engine's service grows by 1/k per ns.
  *
- * HBM. The cores of a stack share its bandwidth. When the active engines together ask for more, all slow down alike, so
- * engines live in a stretched time of their own; `real` and `stretched` are kept at the latest event, and `pace`, at
- * most 1, is how fast stretched time passes.
+ * HBM. The cores of a stack share its bandwidth. When the active engines together ask for more, all slow
+ * down alike, so engines live in a stretched time of their own; `real` and `stretched` are kept at the
+ * latest event, and `pace`, at most 1, is how fast stretched time passes.
  *
- * Nearly all transfers load every engine of a core alike. As long as that was so since the engines were last idle, one
- * engine stands for all of them.
+ * Nearly all transfers load every engine of a core alike. As long as that was so since the engines were
+ * last idle, one engine stands for all of them.
  */
 #include "neuron/time.h"
 
@@ -105,7 +105,7 @@ double fr_neuron_dma_next(const fr_neuron_dma *dma)
     return dma->next;
 }
 
-/* ---- pools -------------------------------------------------------------------------------------------------- */
+/* ---- pools ---------------------------------------------------------------------------------------- */
 
 static bool grow(void **array, int32_t *capacity, size_t bytes)
 {
@@ -144,7 +144,7 @@ static void drop_item(fr_neuron_dma *dma, int32_t i)
     dma->free_item = i;
 }
 
-/* ---- one engine --------------------------------------------------------------------------------------------- */
+/* ---- one engine ----------------------------------------------------------------------------------- */
 
 static void serve_until(engine *e, double now)
 {
@@ -207,7 +207,7 @@ static int32_t complete(fr_neuron_dma *dma, side *s, engine *e)
     return i;
 }
 
-/* ---- all engines -------------------------------------------------------------------------------------------- */
+/* ---- all engines ---------------------------------------------------------------------------------- */
 
 /* One engine stood for all: now each gets its own copy of the queues. */
 static void part_ways(fr_neuron_dma *dma, side *s)

@@ -1,15 +1,17 @@
 /* time_replay.c: the prediction: records as discrete events.
  *
- * State. Each core has five queues of operations that wait to start. An operation enters its queue in program order,
- * together with the edges to the unfinished operations it conflicts with; it is ready when all of those have said when.
- * A queue may start any ready operation among its oldest FR_NEURON_LOOKAHEAD, the earliest one first and in doubt the
- * older: the freedom a compiler has when it reorders independent instructions. At most FR_NEURON_WINDOW operations
- * lie between a core's oldest unfinished one and the newest that is considered.
+ * State. Each core has five queues of operations that wait to start. An operation enters its queue in
+ * program order, together with the edges to the unfinished operations it conflicts with; it is ready when
+ * all of those have said when. A queue may start any ready operation among its oldest FR_NEURON_LOOKAHEAD,
+ * the earliest one first and in doubt the older: the freedom a compiler has when it reorders independent
+ * instructions. At most FR_NEURON_WINDOW operations lie between a core's oldest unfinished one and the
+ * newest that is considered.
  *
- * The loop. Of all events that can be next - a start in some queue, an arrival or completion at the DMA engines, the
- * retirement that lets the window move - the earliest is done. Nothing that happens later can come before it, so each
- * decision about engines, banks and the DMA engines is made in order of time and is final. An engine's operation tells
- * its successors at once when they may start; a transfer tells them when it is complete.
+ * The loop. Of all events that can be next - a start in some queue, an arrival or completion at the DMA
+ * engines, the retirement that lets the window move - the earliest is done. Nothing that happens later can
+ * come before it, so each decision about engines, banks and the DMA engines is made in order of time and is
+ * final. An engine's operation tells its successors at once when they may start; a transfer tells them when
+ * it is complete.
  *
  * Ties are broken by kind and age in the trace: the same records give the same times, always.
  */
@@ -80,7 +82,7 @@ typedef struct replay {
     fr_neuron_op scratch;
 } replay;
 
-/* ---- edges ------------------------------------------------------------------------------------------------- */
+/* ---- edges ---------------------------------------------------------------------------------------- */
 
 static void add_edge(replay *r, node *producer, int32_t consumer, fr_neuron_edge kind, bool late)
 {
@@ -142,7 +144,7 @@ static void release_all(replay *r, core_state *core, int32_t from)
     producer->state = DONE;
 }
 
-/* ---- entering ------------------------------------------------------------------------------------------------ */
+/* ---- entering ------------------------------------------------------------------------------------- */
 
 static bool settled(void *context, const fr_neuron_access *earlier)
 {
@@ -214,7 +216,7 @@ static void fill_window(replay *r, core_state *core)
     }
 }
 
-/* ---- retiring ------------------------------------------------------------------------------------------------- */
+/* ---- retiring ------------------------------------------------------------------------------------- */
 
 static double retires_at(const replay *r, const core_state *core)
 {
@@ -234,9 +236,10 @@ static void retire(replay *r, core_state *core)
     fill_window(r, core);
 }
 
-/* ---- starting --------------------------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------------- */
 
-/* The operation a queue would start next: the earliest among its oldest few, the older in doubt. Nothing passes a fence. */
+/* The operation a queue would start next: the earliest among its oldest few, the older in doubt. Nothing
+ * passes a fence. */
 static void choose(replay *r, core_state *core, queue *q)
 {
     q->best = NONE;
@@ -273,7 +276,8 @@ static void leave_queue(core_state *core, queue *q, int32_t at)
         q->newest = n->older;
 }
 
-/* Why it did not start when its engine was free. The larger part counts: its inputs, or what the engine still lacked. */
+/* Why it did not start when its engine was free. The larger part counts: its inputs, or what the engine
+ * still lacked. */
 static void explain(core_state *core, int32_t at, const fr_neuron_start *start)
 {
     const node *n = &core->node[at];
@@ -393,7 +397,7 @@ static void start_fences(replay *r, core_state *core, queue *q, double at)
     start(r, core, q);
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+/* ---- the loop ------------------------------------------------------------------------------------- */
 
 static bool finish_transfer(replay *r)
 {
@@ -465,7 +469,7 @@ static fr_status run(replay *r, fr_error *error)
     return fr_error_memory(error, sizeof(edge) * (size_t)r->edge_capacity, "the replay of a kernel");
 }
 
-/* ---- opening and closing ---------------------------------------------------------------------------------------------- */
+/* ---- opening and closing -------------------------------------------------------------------------- */
 
 static fr_status open_core(replay *r, const fr_neuron_liveness *liveness, int number, fr_error *error)
 {

@@ -1,12 +1,13 @@
 /* time_stream.c: records of one core as operations.
  *
- * A call with many operands continues in further records; here it is whole again. Boxes get physical addresses from
- * liveness. An operand that was spilled is fetched before the operation that reads it and written back after the one
- * that writes it: transfers of their own, marked by `records` 0. A fetched tile is taken to stay for as long as it is
- * used at least every 32 records (a guess: what the compiler keeps is not public).
+ * A call with many operands continues in further records; here it is whole again. Boxes get physical
+ * addresses from liveness. An operand that was spilled is fetched before the operation that reads it and
+ * written back after the one that writes it: transfers of their own, marked by `records` 0. A fetched tile
+ * is taken to stay for as long as it is used at least every 32 records (a guess: what the compiler keeps is
+ * not public).
  *
- * What a transfer costs the DMA engines is also decided here: rows are dealt to engines by groups of eight partitions,
- * and a transfer without an on-chip side is dealt out evenly.
+ * What a transfer costs the DMA engines is also decided here: rows are dealt to engines by groups of eight
+ * partitions, and a transfer without an on-chip side is dealt out evenly.
  */
 #include "neuron/time.h"
 
@@ -37,7 +38,7 @@ void fr_neuron_stream_release(fr_neuron_stream *stream)
     stream->touched = NULL;
 }
 
-/* ---- boxes --------------------------------------------------------------------------------------------- */
+/* ---- boxes ---------------------------------------------------------------------------------------- */
 
 static bool tracked(const fr_neuron_place *place, const fr_neuron_region *region)
 {
@@ -95,7 +96,7 @@ static void note_transfer(fr_neuron_op *op, const fr_neuron_region *region, doub
     }
 }
 
-/* ---- operations ------------------------------------------------------------------------------------------ */
+/* ---- operations ----------------------------------------------------------------------------------- */
 
 static void begin_op(const fr_neuron_stream *stream, fr_neuron_op *op, const fr_neuron_record *record,
                      int64_t at)
@@ -224,7 +225,7 @@ bool fr_neuron_stream_next(fr_neuron_stream *stream, fr_neuron_op *op)
     }
 }
 
-/* ---- transfers --------------------------------------------------------------------------------------------- */
+/* ---- transfers ------------------------------------------------------------------------------------ */
 
 static double rate_of(const fr_neuron_machine *machine, const fr_neuron_op *op)
 {
@@ -256,7 +257,8 @@ double fr_neuron_dma_split(const fr_neuron_machine *machine, const fr_neuron_op 
     return most;
 }
 
-/* Software on GpSimd builds descriptors itself; the hardware generator works beside the engine that triggers it. */
+/* Software on GpSimd builds descriptors itself; the hardware generator works beside the engine that
+ * triggers it. */
 double fr_neuron_dma_trigger_ns(const fr_neuron_machine *machine, const fr_neuron_op *op)
 {
     return op->dynamic && op->queue == FR_NEURON_GPSIMD ? machine->dma_dynamic_issue_ns

@@ -1,11 +1,13 @@
 /* time_unit.c: what the compute engines of a core do with an operation.
  *
- * Every engine is serial. Tensor loads the weights of the next product while it multiplies, so a load is seen only when
- * the engine had nothing to hide it behind; it loses a few cycles between products; and it runs at a reduced rate for
- * the first microseconds of work after being idle. Scalar loads the table of a function as soon as it is free, before
- * the inputs are there. A PSUM bank serves one engine at a time; on the second generation so do two ports.
+ * Every engine is serial. Tensor loads the weights of the next product while it multiplies, so a load is
+ * seen only when the engine had nothing to hide it behind; it loses a few cycles between products; and it
+ * runs at a reduced rate for the first microseconds of work after being idle. Scalar loads the table of a
+ * function as soon as it is free, before the inputs are there. A PSUM bank serves one engine at a time; on
+ * the second generation so do two ports.
  *
- * Starting and running are separate: fr_neuron_units_start answers "how early", fr_neuron_units_run commits.
+ * Starting and running are separate: fr_neuron_units_start answers "how early", fr_neuron_units_run
+ * commits.
  */
 #include "neuron/time.h"
 
@@ -32,7 +34,7 @@ void fr_neuron_units_release(fr_neuron_units *units)
     units->busy_start = units->busy_end = NULL;
 }
 
-/* ---- starting --------------------------------------------------------------------------------------------- */
+/* ---- starting ------------------------------------------------------------------------------------- */
 
 static void later(fr_neuron_start *start, double at, fr_neuron_stall stall)
 {
@@ -98,7 +100,7 @@ fr_neuron_start fr_neuron_units_start(const fr_neuron_units *units, const fr_neu
     return start;
 }
 
-/* ---- running ---------------------------------------------------------------------------------------------- */
+/* ---- running -------------------------------------------------------------------------------------- */
 
 static double busy_within(fr_neuron_units *units, double from, double to)
 {

@@ -1,12 +1,13 @@
 /* trace.c: a kernel's timeline as Chrome trace events, which Perfetto and chrome://tracing open.
  *
- * One process per core. Threads: the five engines; rows of transfers per DMA queue, from the first byte moved to the
- * last (transfers of one queue that use different engines overlap and go to the next row); counters of SBUF and PSUM
- * in use. An engine's idle time before an instruction is a slice named after its reason. An arrow runs from the
- * instruction that was waited for to the one that waited: the semaphore.
+ * One process per core. Threads: the five engines; rows of transfers per DMA queue, from the first byte
+ * moved to the last (transfers of one queue that use different engines overlap and go to the next row);
+ * counters of SBUF and PSUM in use. An engine's idle time before an instruction is a slice named after its
+ * reason. An arrow runs from the instruction that was waited for to the one that waited: the semaphore.
  *
- * Events are written as they come, nothing is collected but where recent records ended (for the arrows) and when tiles
- * begin and end (for the counters). ts and dur are microseconds with three decimals: whole nanoseconds.
+ * Events are written as they come, nothing is collected but where recent records ended (for the arrows) and
+ * when tiles begin and end (for the counters). ts and dur are microseconds with three decimals: whole
+ * nanoseconds.
  */
 #include "neuron/time.h"
 
@@ -51,10 +52,10 @@ static const char *const stall_names[FR_NEURON_STALLS] = {"idle",      "wait: da
                                                           "throttle",  "wait: DMA queue"};
 static const char *const row_names[FR_NEURON_DMA] = {"", "Tensor", "Vector", "Scalar", "GpSimd", "Sync"};
 
-/* ---- JSON ------------------------------------------------------------------------------------------------ */
+/* ---- JSON ----------------------------------------------------------------------------------------- */
 
-/* Text between quotes; bytes that are no part of plain ASCII become \u escapes of Latin-1, which keeps the file valid
- * whatever a file is called. */
+/* Text between quotes; bytes that are no part of plain ASCII become \u escapes of Latin-1, which keeps the
+ * file valid whatever a file is called. */
 static void put_text(fr_buffer *out, const char *text)
 {
     fr_buffer_append(out, "\"", 1);
@@ -119,7 +120,7 @@ static void name_rows(tracing *t)
     }
 }
 
-/* ---- events ---------------------------------------------------------------------------------------------- */
+/* ---- events --------------------------------------------------------------------------------------- */
 
 static void put_arguments(tracing *t, const fr_neuron_happening *h)
 {
@@ -183,7 +184,7 @@ static void put_arrow(tracing *t, const fr_neuron_happening *h)
     t->arrows++;
 }
 
-/* ---- memory in use ----------------------------------------------------------------------------------------- */
+/* ---- memory in use -------------------------------------------------------------------------------- */
 
 static void note_change(tracing *t, double at, int64_t bytes, const fr_neuron_place *place)
 {
@@ -245,7 +246,7 @@ static void put_counters(tracing *t)
     }
 }
 
-/* ---- the file ------------------------------------------------------------------------------------------------ */
+/* ---- the file ------------------------------------------------------------------------------------- */
 
 static bool fits(const lane *l, double begin, double end)
 {

@@ -1,6 +1,6 @@
-/* Activation functions against libm in double, over all exponents: what the simulator computes must be closer to the
- * mathematical function than any bfloat16 or the hardware's own table is, in the far tails too. Ranges: inside is let
- * through, one float outside is found. */
+/* Activation functions against libm in double, over all exponents: what the simulator computes must be
+ * closer to the mathematical function than any bfloat16 or the hardware's own table is, in the far tails
+ * too. Ranges: inside is let through, one float outside is found. */
 #include "frontier/base.h"
 #include "neuron/functions.h"
 #include "neuron/rows/rows.h"

@@ -1,6 +1,6 @@
-/* ALU operators: each against a plain expression written here, in all three forms (two rows, row and number, number and
- * row), for all versions of the loops, with NaN and infinities among the elements; reductions against a sum in double;
- * 32-bit whole numbers and bit patterns exactly. */
+/* ALU operators: each against a plain expression written here, in all three forms (two rows, row and
+ * number, number and row), for all versions of the loops, with NaN and infinities among the elements;
+ * reductions against a sum in double; 32-bit whole numbers and bit patterns exactly. */
 #include "frontier/base.h"
 #include "neuron/operators.h"
 #include "neuron/rows/rows.h"

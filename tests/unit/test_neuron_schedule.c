@@ -1,12 +1,13 @@
-/* Schedules of random traces, checked by another way of thinking: not event by event as the replay works, but every pair
- * of operations against the rules. Each operation must be legal where it is, and refused anywhere earlier: some rule
- * must forbid its start 1 ns before. The DMA engines are followed by a slow model that recomputes every share at
- * every change. And the prediction must lie between its bounds, and come out the same twice. */
+/* Schedules of random traces, checked by another way of thinking: not event by event as the replay works,
+ * but every pair of operations against the rules. Each operation must be legal where it is, and refused
+ * anywhere earlier: some rule must forbid its start 1 ns before. The DMA engines are followed by a slow
+ * model that recomputes every share at every change. And the prediction must lie between its bounds, and
+ * come out the same twice. */
 #include "neuron_time_fixture.h"
 
 enum { PLACES = 8 };
 
-/* ---- random traces --------------------------------------------------------------------------------------- */
+/* ---- random traces -------------------------------------------------------------------------------- */
 
 typedef struct tensors {
     uint32_t sbuf[PLACES], psum[PLACES], hbm[PLACES];
@@ -96,7 +97,7 @@ static fixture *random_trace(uint64_t seed, int records, int cores)
     return f;
 }
 
-/* ---- pairs ------------------------------------------------------------------------------------------------ */
+/* ---- pairs ---------------------------------------------------------------------------------------- */
 
 typedef struct flat { /* a region where it really lies */
     bool chip, reads, writes, late;
@@ -146,7 +147,8 @@ static bool touch_each_other(const flat *a, const flat *b)
     return a->first < b->last && b->first < a->last && a->low < b->high && b->low < a->high;
 }
 
-/* When the conflict with an earlier operation lets this one start, from the rules as docs/neuron-time.md words them. */
+/* When the conflict with an earlier operation lets this one start, from the rules as docs/neuron-time.md
+ * words them. */
 static double allowed(const fixture *f, const fr_neuron_happening *a, const fr_neuron_happening *b,
                       const flat *x, const flat *y)
 {
@@ -185,7 +187,7 @@ static double dependences(const fixture *f, const fr_neuron_liveness *l, int64_t
     return earliest;
 }
 
-/* ---- resources --------------------------------------------------------------------------------------------- */
+/* ---- resources ------------------------------------------------------------------------------------ */
 
 static double occupied_until(const fixture *f, const fr_neuron_happening *h)
 {
@@ -277,7 +279,8 @@ static double resources(const fixture *f, const fr_neuron_liveness *l, const fr_
     return fmax(earliest, engine);
 }
 
-/* With reordering, when the operation came within reach: so many older ones of its queue had to start first. */
+/* With reordering, when the operation came within reach: so many older ones of its queue had to start
+ * first. */
 static double reach(const fixture *f, const fr_neuron_happening *h, int lookahead)
 {
     double starts[FIXTURE_RECORDS];
@@ -317,7 +320,7 @@ static void check_schedule(fixture *f, int cores, int lookahead, uint64_t seed)
     fr_neuron_liveness_release(&l);
 }
 
-/* ---- the DMA engines, slowly --------------------------------------------------------------------------------- */
+/* ---- the DMA engines, slowly ---------------------------------------------------------------------- */
 
 typedef struct slow_dma {
     int transfers;
@@ -416,7 +419,7 @@ static void check_transfers(const fixture *f, uint64_t seed)
     fr_deallocate(d);
 }
 
-/* ---- tests ------------------------------------------------------------------------------------------------------ */
+/* ---- tests ---------------------------------------------------------------------------------------- */
 
 static void try_seeds(uint64_t from, int seeds, int records, int cores, int lookahead)
 {
@@ -464,7 +467,8 @@ TEST(bounds_enclose)
     }
 }
 
-/* A greedy reordering is rarely longer than program order; when it is, program order is what is raised. Mostly not. */
+/* A greedy reordering is rarely longer than program order; when it is, program order is what is raised.
+ * Mostly not. */
 TEST(reordering_helps)
 {
     int helped = 0;

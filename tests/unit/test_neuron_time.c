@@ -1,8 +1,10 @@
-/* Time of a NeuronCore: pairs of kernels whose difference is worked out by hand, on a machine with round numbers. */
+/* Time of a NeuronCore: pairs of kernels whose difference is worked out by hand, on a machine with round
+ * numbers. */
 #include "neuron_time_fixture.h"
 
-/* A load lasts 8 rows of 20 + 128 ns = 1184 ns an engine: seen 900 + 1184 + 300 = 2384 ns after its trigger. Vector takes
- * 1000 ns; the next load into the same tile may be triggered 50 ns after that (the semaphore wakes Sync). */
+/* A load lasts 8 rows of 20 + 128 ns = 1184 ns an engine: seen 900 + 1184 + 300 = 2384 ns after its
+ * trigger. Vector takes 1000 ns; the next load into the same tile may be triggered 50 ns after that (the
+ * semaphore wakes Sync). */
 static double buffered(int tiles)
 {
     fixture *f = fixture_create();
@@ -121,7 +123,8 @@ TEST(dma_engines_used)
     CHECK_NEAR(fr_neuron_dma_split(&m, &op, work), 8 * (20 + 204.8), 1e-9, 0);
 }
 
-/* A long and a short transfer of different queues on the same engines take turns; of one queue they do not. */
+/* A long and a short transfer of different queues on the same engines take turns; of one queue they do
+ * not. */
 static double short_end(fr_neuron_engine second)
 {
     fixture *f = fixture_create();
@@ -143,7 +146,8 @@ TEST(dma_queues_take_turns)
     CHECK_NEAR(short_end(FR_NEURON_SCALAR), 900 + 2 * 8 * 148, 1e-6, 0);
 }
 
-/* Two cores that copy inside one stack ask for 2 x 16 x 16 = 512 bytes/ns of 725; with a narrow stack they share it. */
+/* Two cores that copy inside one stack ask for 2 x 16 x 16 = 512 bytes/ns of 725; with a narrow stack they
+ * share it. */
 TEST(hbm_is_shared_by_the_cores)
 {
     for (int narrow = 0; narrow < 2; narrow++) {
@@ -194,7 +198,8 @@ TEST(tensor_weights)
     fr_deallocate(f);
 }
 
-/* Drain and wake-up are seen by other engines; the engine's own next instruction waits for its pipeline only. */
+/* Drain and wake-up are seen by other engines; the engine's own next instruction waits for its pipeline
+ * only. */
 TEST(latencies)
 {
     fixture *f = fixture_create();
@@ -228,7 +233,8 @@ TEST(reductions_are_late)
     fr_deallocate(f);
 }
 
-/* Program order lets nothing pass the store that waits for Vector; the prediction triggers the next load at once. */
+/* Program order lets nothing pass the store that waits for Vector; the prediction triggers the next load
+ * at once. */
 TEST(bounds_of_a_pipeline)
 {
     fixture *f = fixture_create();
@@ -298,7 +304,8 @@ TEST(shared_ports)
     }
 }
 
-/* The published timelines of section 1.7, with the constants of trn2: [4, 4096] and [128, 128] bf16 through Scalar. */
+/* The published timelines of section 1.7, with the constants of trn2: [4, 4096] and [128, 128] bf16
+ * through Scalar. */
 TEST(published_dma_timelines)
 {
     fixture *f = fixture_create();
@@ -323,9 +330,10 @@ TEST(published_dma_timelines)
     fr_deallocate(f);
 }
 
-/* ---- liveness ------------------------------------------------------------------------------------------- */
+/* ---- liveness ------------------------------------------------------------------------------------- */
 
-/* Tiles that are never alive together need the room of one; the addresses go round, so nobody waits for them. */
+/* Tiles that are never alive together need the room of one; the addresses go round, so nobody waits for
+ * them. */
 TEST(tiles_by_liveness)
 {
     fixture *f = fixture_create();
@@ -407,7 +415,7 @@ TEST(columns_in_hbm)
     }
 }
 
-/* ---- faults ----------------------------------------------------------------------------------------------- */
+/* ---- faults --------------------------------------------------------------------------------------- */
 
 TEST(memory_runs_out)
 {

@@ -1,5 +1,6 @@
-/* The timeline as a file: valid JSON whatever files are called, rows whose slices do not overlap, arrows between slices
- * that exist, memory counters that end at nothing, and nothing left behind when the disk is full. */
+/* The timeline as a file: valid JSON whatever files are called, rows whose slices do not overlap, arrows
+ * between slices that exist, memory counters that end at nothing, and nothing left behind when the disk is
+ * full. */
 #include "base/json.h"
 #include "neuron_time_fixture.h"
 #include "scratch.h"
