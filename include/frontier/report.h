@@ -13,6 +13,7 @@
 #ifndef FRONTIER_REPORT_H
 #define FRONTIER_REPORT_H
 #include "frontier/base.h"
+#include "frontier/neuron.h"
 
 void fr_html_escape(fr_buffer *out, const char *text); /* & < > " ' ; invalid UTF-8 bytes become U+FFFD */
 void fr_page_begin(fr_buffer *out, const char *title, const char *subtitle);
@@ -50,5 +51,9 @@ typedef struct fr_part {
     double value;
 } fr_part;
 void fr_bars_svg(fr_buffer *out, const char *title, const char *unit, const fr_part *parts, int count);
+
+/* The predicted timeline of what `core` has recorded, as one page to look into: a row per engine and DMA queue, memory
+ * in use, source lines beside it; zoom, search, hover. The one page with a script; still no network. */
+fr_status fr_neuron_page_write(const fr_neuron *core, const char *title, const char *path, fr_error *error);
 
 #endif
