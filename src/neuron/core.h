@@ -17,7 +17,8 @@ typedef struct fr_neuron_shadow {
     int64_t missing; /* bytes without data, while PARTLY */
     uint64_t *bits;
 } fr_neuron_shadow;
-fr_status fr_neuron_shadow_ready(fr_neuron_shadow *shadow, fr_error *error); /* EMPTY to PARTLY */
+fr_status fr_neuron_shadow_ready(fr_neuron_shadow *shadow, fr_error *error); /* to PARTLY, with a bitmap */
+void fr_neuron_shadow_become(fr_neuron_shadow *shadow, fr_neuron_fill fill); /* EMPTY or FULL */
 void fr_neuron_shadow_set(fr_neuron_shadow *shadow, int64_t row, int64_t first, int64_t bytes);
 bool fr_neuron_shadow_has(const fr_neuron_shadow *shadow, int64_t row, int64_t first, int64_t bytes);
 void fr_neuron_shadow_drop(fr_neuron_shadow *shadow, int64_t row, int64_t first, int64_t bytes);
@@ -36,7 +37,8 @@ struct fr_neuron_tensor {
     fr_neuron_shadow own;
     fr_neuron_shadow *written; /* &own, or the chip's */
     int64_t shadow_row, shadow_byte; /* where the first row begins in *written */
-    fr_neuron_shadow *summed;  /* PSUM: bytes begun by a matmul since allocation */
+    fr_neuron_shadow begun;    /* PSUM: bytes that a matmul has written since allocation */
+    bool filled;               /* PSUM: something else than a matmul wrote here */
     int64_t record_pitch;      /* HBM: bytes of a row, for the columns of regions; 0 until a strided access */
 };
 
@@ -90,6 +92,18 @@ void fr_neuron_storage_give(fr_neuron *core, void *memory, size_t bytes);
 void fr_neuron_scratch_reset(fr_neuron *core);
 fr_status fr_neuron_records_ready(fr_neuron *core, int more, fr_error *error);
 void fr_neuron_record_add(fr_neuron *core, const fr_neuron_record *record);
+
+/* The view is all of a tensor that has memory of its own: no bitmap is needed to note that it was written. */
+bool fr_neuron_covers(const fr_neuron *core, const fr_neuron_view *view);
+
+/* What a matmul may add to (written.c). */
+typedef enum fr_neuron_begun { FR_NEURON_NOT_BEGUN, FR_NEURON_PARTLY_BEGUN, FR_NEURON_BEGUN } fr_neuron_begun;
+fr_neuron_begun fr_neuron_begun_of(const fr_neuron *core, const fr_neuron_view *view);
+fr_status fr_neuron_prepare_begin(fr_neuron *core, const fr_neuron_view *view, fr_error *error);
+void fr_neuron_begin(fr_neuron *core, const fr_neuron_view *view);
+/* PSUM written by something else. */
+void fr_neuron_unbegin(fr_neuron *core, const fr_neuron_view *view);
+void fr_neuron_zero_unbegun(fr_neuron *core, const fr_neuron_view *view);
 
 /* Geometry of views (view.c). */
 fr_status fr_neuron_view_check(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,

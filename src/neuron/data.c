@@ -1,17 +1,16 @@
 /* Reading and writing what views mean, a partition at a time.
  *
  * A pattern is a view in bytes with its dimensions merged: most become one contiguous run, and everything below has a
- * path for that. The rest is walked by an odometer over the outer dimensions with a tight loop for the innermost, by
- * element width. Rows become fp32 in pieces of a small buffer on the stack, so a strided bf16 column needs no memory of
- * its own. */
+ * path for that. The rest is walked (walk.c). */
 #include "neuron/core.h"
+#include "neuron/walk.h"
 
 #include <string.h>
 
 /* ---- patterns ------------------------------------------------------------------------------------------------- */
 
 /* Drops sizes of one and merges a dimension with the next inner one where it continues it. */
-static void merge(fr_neuron_pattern *pattern, const int64_t *stride, const int64_t *size, int dims)
+void fr_neuron_merge(fr_neuron_pattern *pattern, const int64_t *stride, const int64_t *size, int dims)
 {
     int n = 0;
     pattern->elements = 1;
@@ -19,7 +18,7 @@ static void merge(fr_neuron_pattern *pattern, const int64_t *stride, const int64
         pattern->elements *= size[i];
         if (size[i] == 1)
             continue;
-        int64_t bytes = stride[i] * pattern->width;
+        int64_t bytes = stride[i];
         if (n > 0 && pattern->stride[n - 1] == bytes * size[i]) {
             pattern->size[n - 1] *= size[i];
             pattern->stride[n - 1] = bytes;
@@ -50,84 +49,28 @@ fr_neuron_lanes fr_neuron_lanes_of(const fr_neuron *core, const fr_neuron_view *
     lanes.dtype = view->dtype;
     lanes.row.width = fr_neuron_dtype_bytes(view->dtype);
     lanes.row.base = tensor->data + view->partition * tensor->pitch + view->offset * lanes.row.width;
-    merge(&lanes.row, view->stride, view->size, view->dims);
+    int64_t stride[FR_NEURON_WALK_DIMS];
+    for (int i = 0; i < view->dims; i++)
+        stride[i] = view->stride[i] * lanes.row.width;
+    fr_neuron_merge(&lanes.row, stride, view->size, view->dims);
     return lanes;
-}
-
-static void copy_run(uint8_t *out, int64_t out_stride, const uint8_t *in, int64_t in_stride, int64_t count, int width)
-{
-    if (out_stride == width && in_stride == width) {
-        memcpy(out, in, (size_t)(count * width));
-        return;
-    }
-    switch (width) {
-    case 4:
-        for (int64_t i = 0; i < count; i++, out += out_stride, in += in_stride)
-            memcpy(out, in, 4);
-        return;
-    case 2:
-        for (int64_t i = 0; i < count; i++, out += out_stride, in += in_stride)
-            memcpy(out, in, 2);
-        return;
-    default:
-        for (int64_t i = 0; i < count; i++, out += out_stride, in += in_stride)
-            *out = *in;
-    }
-}
-
-typedef struct walk {
-    const fr_neuron_pattern *pattern;
-    uint8_t *at;                         /* next element */
-    int64_t done[FR_NEURON_WALK_DIMS];   /* per dimension */
-} walk;
-
-/* Moves the walk by `count` elements of the innermost dimension, carrying outwards at its end. */
-static void step(walk *w, int64_t count)
-{
-    const fr_neuron_pattern *p = w->pattern;
-    int d = p->dims - 1;
-    w->done[d] += count;
-    w->at += count * p->stride[d];
-    while (d > 0 && w->done[d] == p->size[d]) {
-        w->at += p->stride[d - 1] - p->size[d] * p->stride[d];
-        w->done[d--] = 0;
-        w->done[d]++;
-    }
-}
-
-/* The next `count` elements between the walk and contiguous bytes. */
-static void transfer(walk *w, uint8_t *bytes, int64_t count, bool write)
-{
-    const fr_neuron_pattern *p = w->pattern;
-    int inner = p->dims - 1;
-    while (count > 0) {
-        int64_t run = p->size[inner] - w->done[inner];
-        run = run < count ? run : count;
-        if (write)
-            copy_run(w->at, p->stride[inner], bytes, p->width, run, p->width);
-        else
-            copy_run(bytes, p->width, w->at, p->stride[inner], run, p->width);
-        step(w, run);
-        bytes += run * p->width;
-        count -= run;
-    }
 }
 
 void fr_neuron_gather(const fr_neuron_pattern *pattern, void *out)
 {
-    walk w = {.pattern = pattern, .at = pattern->base};
-    transfer(&w, out, pattern->elements, false);
+    fr_neuron_walk walk;
+    fr_neuron_walk_start(&walk, pattern);
+    fr_neuron_walk_load(&walk, out, pattern->elements);
 }
 
 void fr_neuron_scatter(const fr_neuron_pattern *pattern, const void *in)
 {
-    walk w = {.pattern = pattern, .at = pattern->base};
-    transfer(&w, (uint8_t *)(uintptr_t)in, pattern->elements, true);
+    fr_neuron_walk walk;
+    fr_neuron_walk_start(&walk, pattern);
+    fr_neuron_walk_store(&walk, in, pattern->elements);
 }
 
 /* ---- rows ----------------------------------------------------------------------------------------------------- */
-
-enum { PIECE = 256 };
 
 const float *fr_neuron_row(const fr_neuron_lanes *lanes, int p, float *scratch)
 {
@@ -139,13 +82,10 @@ const float *fr_neuron_row(const fr_neuron_lanes *lanes, int p, float *scratch)
         fr_neuron_to_float(scratch, base, lanes->dtype, row->elements);
         return scratch;
     }
-    uint32_t piece[PIECE];
-    walk w = {.pattern = row, .at = base};
-    for (int64_t done = 0; done < row->elements; done += PIECE) {
-        int64_t count = row->elements - done < PIECE ? row->elements - done : PIECE;
-        transfer(&w, (uint8_t *)piece, count, false);
-        fr_neuron_to_float(scratch + done, piece, lanes->dtype, count);
-    }
+    fr_neuron_walk walk;
+    fr_neuron_walk_start(&walk, row);
+    walk.at = base;
+    fr_neuron_walk_read(&walk, lanes->dtype, scratch, row->elements);
     return scratch;
 }
 
@@ -158,13 +98,10 @@ void fr_neuron_put_row(const fr_neuron_lanes *lanes, int p, const float *in)
             fr_neuron_from_float(base, in, lanes->dtype, row->elements);
         return;
     }
-    uint32_t piece[PIECE];
-    walk w = {.pattern = row, .at = base};
-    for (int64_t done = 0; done < row->elements; done += PIECE) {
-        int64_t count = row->elements - done < PIECE ? row->elements - done : PIECE;
-        fr_neuron_from_float(piece, in + done, lanes->dtype, count);
-        transfer(&w, (uint8_t *)piece, count, true);
-    }
+    fr_neuron_walk walk;
+    fr_neuron_walk_start(&walk, row);
+    walk.at = base;
+    fr_neuron_walk_write(&walk, lanes->dtype, in, row->elements);
 }
 
 const void *fr_neuron_raw(const fr_neuron_lanes *lanes, int p, void *scratch)
@@ -273,108 +210,4 @@ void *fr_neuron_scratch(fr_neuron *core, int64_t bytes)
 float *fr_neuron_scratch_row(fr_neuron *core, const fr_neuron_lanes *lanes)
 {
     return fr_neuron_scratch(core, lanes->row.elements * (int64_t)sizeof(float));
-}
-
-/* ---- what holds data -------------------------------------------------------------------------------------------- */
-
-/* Calls on the runs of bytes of one row of a view, by shadow coordinates; stops when `visit` says false. */
-typedef bool run_visit(fr_neuron_shadow *shadow, int64_t row, int64_t first, int64_t bytes);
-
-static bool set_run(fr_neuron_shadow *shadow, int64_t row, int64_t first, int64_t bytes)
-{
-    fr_neuron_shadow_set(shadow, row, first, bytes);
-    return true;
-}
-
-static bool has_run(fr_neuron_shadow *shadow, int64_t row, int64_t first, int64_t bytes)
-{
-    return fr_neuron_shadow_has(shadow, row, first, bytes);
-}
-
-/* Elements skip .. skip + count - 1 of each row of `lanes`. */
-static bool each_run(const fr_neuron_lanes *lanes, const fr_neuron_tensor *tensor, fr_neuron_shadow *shadow,
-                     int64_t shadow_row, int64_t shadow_byte, run_visit *visit)
-{
-    const fr_neuron_pattern *row = &lanes->row;
-    int64_t start = row->base - tensor->data, first_row = tensor->rows > 1 ? start / tensor->pitch : 0;
-    int64_t column = start - first_row * tensor->pitch;
-    int inner = row->dims - 1;
-    bool solid = row->stride[inner] == row->width;
-    int64_t run = solid ? row->size[inner] : 1;
-    for (int p = 0; p < lanes->partitions; p++) {
-        walk w = {.pattern = row, .at = row->base};
-        for (int64_t done = 0; done < row->elements; done += run) {
-            int64_t byte = column + (w.at - row->base);
-            if (!visit(shadow, shadow_row + first_row + p, shadow_byte + byte, run * row->width))
-                return false;
-            step(&w, run);
-        }
-    }
-    return true;
-}
-
-static bool covers(const fr_neuron_view *view, const fr_neuron_lanes *lanes)
-{
-    const fr_neuron_tensor *tensor = view->tensor;
-    return lanes->row.contiguous && lanes->row.base == tensor->data && lanes->partitions == tensor->rows &&
-           lanes->row.elements * lanes->row.width == tensor->row_bytes;
-}
-
-bool fr_neuron_written(const fr_neuron *core, const fr_neuron_view *view)
-{
-    fr_neuron_tensor *tensor = view->tensor;
-    fr_neuron_shadow *shadow = tensor->written;
-    if (shadow->fill != FR_NEURON_PARTLY)
-        return shadow->fill == FR_NEURON_FULL;
-    fr_neuron_lanes lanes = fr_neuron_lanes_of(core, view);
-    return each_run(&lanes, tensor, shadow, tensor->shadow_row, tensor->shadow_byte, has_run);
-}
-
-/* Without memory for the map everything counts as written: a missed diagnosis, not a wrong result. */
-static void mark(const fr_neuron_lanes *lanes, fr_neuron_tensor *tensor)
-{
-    fr_neuron_shadow *shadow = tensor->written;
-    if (fr_neuron_shadow_ready(shadow, NULL) != FR_OK)
-        shadow->fill = FR_NEURON_FULL;
-    if (shadow->fill == FR_NEURON_PARTLY)
-        each_run(lanes, tensor, shadow, tensor->shadow_row, tensor->shadow_byte, set_run);
-}
-
-void fr_neuron_wrote(fr_neuron *core, const fr_neuron_view *view)
-{
-    fr_neuron_tensor *tensor = view->tensor;
-    if (tensor->written->fill == FR_NEURON_FULL)
-        return;
-    fr_neuron_lanes lanes = fr_neuron_lanes_of(core, view);
-    if (tensor->written == &tensor->own && covers(view, &lanes)) {
-        fr_neuron_shadow_release(&tensor->own);
-        tensor->own.fill = FR_NEURON_FULL;
-        return;
-    }
-    mark(&lanes, tensor);
-}
-
-void fr_neuron_wrote_some(fr_neuron *core, const fr_neuron_view *view, int p, int64_t first, int64_t count)
-{
-    if (view->tensor->written->fill == FR_NEURON_FULL || count <= 0)
-        return;
-    fr_neuron_lanes lanes = fr_neuron_lanes_of(core, view);
-    fr_neuron_pattern *row = &lanes.row;
-    row->base += p * lanes.pitch;
-    lanes.partitions = 1;
-    walk w = {.pattern = &lanes.row, .at = row->base};
-    for (int64_t i = 0; i < first;) {
-        int64_t run = row->size[row->dims - 1] - w.done[row->dims - 1];
-        run = run < first - i ? run : first - i;
-        step(&w, run);
-        i += run;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        fr_neuron_lanes one = lanes;
-        one.row = (fr_neuron_pattern){.base = w.at, .dims = 1, .width = row->width, .contiguous = true, .elements = 1};
-        one.row.size[0] = 1;
-        one.row.stride[0] = row->width;
-        mark(&one, view->tensor);
-        step(&w, 1);
-    }
 }

@@ -11,22 +11,32 @@
     ENTRY(affine_select)                                                                                     \
     ENTRY(bn_aggr)                                                                                           \
     ENTRY(bn_stats)                                                                                          \
+    ENTRY(dma_compute)                                                                                       \
+    ENTRY(dma_copy)                                                                                          \
+    ENTRY(dma_transpose)                                                                                     \
     ENTRY(dropout)                                                                                           \
     ENTRY(exponential)                                                                                       \
     ENTRY(iota)                                                                                              \
     ENTRY(max8)                                                                                              \
+    ENTRY(memset)                                                                                            \
     ENTRY(nc_find_index8)                                                                                    \
     ENTRY(nc_match_replace8)                                                                                 \
+    ENTRY(nc_matmul)                                                                                         \
+    ENTRY(nc_transpose)                                                                                      \
     ENTRY(rand2)                                                                                             \
     ENTRY(rand_get_state)                                                                                    \
     ENTRY(rand_set_state)                                                                                    \
     ENTRY(range_select)                                                                                      \
     ENTRY(reciprocal)                                                                                        \
+    ENTRY(register_load)                                                                                     \
+    ENTRY(register_move)                                                                                     \
+    ENTRY(register_store)                                                                                    \
     ENTRY(rng)                                                                                               \
     ENTRY(scalar_tensor_tensor)                                                                              \
     ENTRY(select_reduce)                                                                                     \
     ENTRY(set_rng_seed)                                                                                      \
     ENTRY(tensor_copy)                                                                                       \
+    ENTRY(tensor_copy_predicated)                                                                            \
     ENTRY(tensor_reduce)                                                                                     \
     ENTRY(tensor_scalar)                                                                                     \
     ENTRY(tensor_scalar_cumulative)                                                                          \

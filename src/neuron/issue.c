@@ -227,13 +227,52 @@ static void record_call(fr_neuron *core, const fr_neuron_call *call, const fr_ne
 
 /* ---- issue -------------------------------------------------------------------------------------------------------- */
 
+/* A list of rows touches what it touches: the instruction notes it. */
+static bool lists_rows(const fr_neuron_call *call)
+{
+    for (int i = 0; i < FR_NEURON_PARAMETERS && call->instruction->parameters[i].name; i++)
+        if (call->argument[i].given && call->argument[i].is_view && call->argument[i].view.whole_rows)
+            return true;
+    return false;
+}
+
+static bool writes(const fr_neuron_call *call, int i)
+{
+    return call->instruction->parameters[i].kind == FR_NEURON_WRITE && call->argument[i].given;
+}
+
+static bool in_psum(const fr_neuron_view *view)
+{
+    return view->tensor->layout.memory == FR_NEURON_PSUM;
+}
+
+/* Memory for notes of what is written, before it is. */
+static fr_status prepare_written(fr_neuron *core, const fr_neuron_call *call, fr_error *error)
+{
+    for (int i = 0; i < FR_NEURON_PARAMETERS && call->instruction->parameters[i].name; i++) {
+        const fr_neuron_view *view = &call->argument[i].view;
+        if (!writes(call, i))
+            continue;
+        if (view->tensor->written->fill == FR_NEURON_EMPTY && !fr_neuron_covers(core, view))
+            FR_TRY(fr_neuron_prepare(core, view, error));
+        if (in_psum(view) && view->tensor->begun.fill == FR_NEURON_FULL && !fr_neuron_covers(core, view))
+            FR_TRY(fr_neuron_shadow_ready(&view->tensor->begun, error));
+    }
+    return FR_OK;
+}
+
 static void mark_written(fr_neuron *core, const fr_neuron_call *call)
 {
-    const fr_neuron_parameter *parameters = call->instruction->parameters;
-    for (int i = 0; i < FR_NEURON_PARAMETERS && parameters[i].name; i++)
-        if (parameters[i].kind == FR_NEURON_WRITE && call->argument[i].given)
-            if (call->argument[i].view.tensor->written->fill != FR_NEURON_FULL && !call->argument[i].view.whole_rows)
-                fr_neuron_wrote(core, &call->argument[i].view);
+    bool rows = lists_rows(call);
+    for (int i = 0; i < FR_NEURON_PARAMETERS && call->instruction->parameters[i].name; i++) {
+        if (!writes(call, i))
+            continue;
+        const fr_neuron_view *view = &call->argument[i].view;
+        if (!rows)
+            fr_neuron_wrote(core, view);
+        if (in_psum(view))
+            fr_neuron_unbegin(core, view);
+    }
 }
 
 static fr_status check_call(call_site *site)
@@ -266,6 +305,7 @@ fr_status fr_neuron_issue(fr_neuron *core, const fr_neuron_call *call, fr_error 
     call->instruction->price(core, call, site.engine, &cost);
     if (core->compute || site.engine == FR_NEURON_SYNC) {
         fr_neuron_scratch_reset(core);
+        FR_TRY(prepare_written(core, call, error));
         FR_TRY(call->instruction->execute(core, call, site.engine, error));
         mark_written(core, call);
     }

@@ -100,6 +100,8 @@ typedef struct fr_neuron_pattern {
     int64_t elements;
     int64_t stride[FR_NEURON_WALK_DIMS], size[FR_NEURON_WALK_DIMS];
 } fr_neuron_pattern;
+/* Fills dims, sizes, elements and contiguous of a pattern that has a width; strides in bytes. */
+void fr_neuron_merge(fr_neuron_pattern *pattern, const int64_t *stride, const int64_t *size, int dims);
 void fr_neuron_gather(const fr_neuron_pattern *pattern, void *out); /* all elements, contiguous */
 void fr_neuron_scatter(const fr_neuron_pattern *pattern, const void *in);
 
@@ -139,6 +141,8 @@ typedef struct fr_neuron_scalars {
 fr_neuron_scalars fr_neuron_scalars_of(const fr_neuron *core, const fr_neuron_argument *argument);
 float fr_neuron_scalar(const fr_neuron_scalars *scalars, int p);
 
+/* Memory for what the next two note, before anything is changed; issue does it for WRITE operands. */
+fr_status fr_neuron_prepare(fr_neuron *core, const fr_neuron_view *view, fr_error *error);
 /* All elements of the view now hold data. */
 void fr_neuron_wrote(fr_neuron *core, const fr_neuron_view *view);
 /* Elements first .. first + count - 1 of partition p of the view (count along the flattened free pattern). */

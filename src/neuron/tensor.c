@@ -65,7 +65,7 @@ static bool count_elements(const fr_neuron_layout *layout, int first, int64_t *o
     return true;
 }
 
-static fr_status measure(fr_neuron_tensor *tensor, const fr_neuron *core, fr_error *error)
+static fr_status measure(fr_neuron_tensor *tensor, fr_error *error)
 {
     const fr_neuron_layout *layout = &tensor->layout;
     int64_t elements;
@@ -82,7 +82,7 @@ static fr_status measure(fr_neuron_tensor *tensor, const fr_neuron *core, fr_err
         return fr_error_set(error, FR_BAD_USAGE, layout->name, "64 GiB at most", "a tensor of impossible size");
     if (layout->memory == FR_NEURON_REGISTER && tensor->row_bytes != 4)
         return fr_error_set(error, FR_BAD_USAGE, layout->name, "a register holds one 32-bit value", "not a register");
-    (void)core;
+    tensor->begun = (fr_neuron_shadow){.rows = tensor->rows, .row_bytes = tensor->row_bytes};
     return FR_OK;
 }
 
@@ -189,7 +189,7 @@ fr_status fr_neuron_tensor_create(fr_neuron_tensor **out, fr_neuron *core, fr_ne
     tensor->core = core->physical;
     snprintf(tensor->name, sizeof tensor->name, "%s", layout.name ? layout.name : "");
     tensor->layout.name = layout.name ? tensor->name : NULL;
-    FR_TRY(measure(tensor, core, error));
+    FR_TRY(measure(tensor, error));
     FR_TRY(check_capacity(tensor, core, error));
     FR_TRY(give_storage(tensor, core, error));
     fr_status status = list_tensor(core, tensor, error);
@@ -208,11 +208,7 @@ void fr_neuron_tensor_release(fr_neuron *core, fr_neuron_tensor *tensor)
         return;
     tensor->released = true;
     fr_neuron_shadow_release(&tensor->own);
-    if (tensor->summed) {
-        fr_neuron_shadow_release(tensor->summed);
-        fr_deallocate(tensor->summed);
-        tensor->summed = NULL;
-    }
+    fr_neuron_shadow_release(&tensor->begun);
     if (tensor->storage)
         fr_neuron_storage_give(core, tensor->data, tensor->storage);
     tensor->data = NULL;
@@ -259,10 +255,8 @@ fr_status fr_neuron_tensor_write(fr_neuron_tensor *tensor, const void *data, siz
         if (tensor->written != &tensor->own)
             fr_neuron_shadow_set(tensor->written, tensor->shadow_row + r, tensor->shadow_byte, tensor->row_bytes);
     }
-    if (tensor->written == &tensor->own) {
-        fr_neuron_shadow_release(&tensor->own);
-        tensor->own.fill = FR_NEURON_FULL;
-    }
+    if (tensor->written == &tensor->own)
+        fr_neuron_shadow_become(&tensor->own, FR_NEURON_FULL);
     return FR_OK;
 }
 
