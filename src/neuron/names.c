@@ -1,5 +1,4 @@
-/* Names of operators, activation functions and engines as kernels write them: nl.add is "add". Kernels that predate a renaming
- * keep working through the second table. */
+/* Names of operators, activation functions and engines as kernels write them: nl.add is "add". */
 #include "frontier/neuron.h"
 
 #include <string.h>
@@ -75,7 +74,7 @@ static const char *const ENGINES[FR_NEURON_ENGINES] = {"unknown", "tensor", "vec
 static int find(const char *const *names, int count, const char *name)
 {
     for (int i = 1; i < count; i++)
-        if (strcmp(names[i], name) == 0)
+        if (names[i] && strcmp(names[i], name) == 0)
             return i;
     return 0;
 }
