@@ -177,7 +177,7 @@ const cli_command cmd_data_import = {
 /* ---- info ------------------------------------------------------------------------------------------ */
 
 static const cli_option info_options[] = {
-    {"verify", CLI_FLAG, NULL, NULL, "also verify the checksum of every shard", false, false},
+    {"verify", CLI_FLAG, NULL, NULL, "also verify the content of every shard", false, false},
 };
 
 static fr_status run_info(cli_run *run, fr_error *error)
@@ -229,6 +229,9 @@ static fr_status write_document(const fr_corpus *corpus, fr_corpus_split split, 
 {
     int64_t count = fr_corpus_document(corpus, split, index, ids,
                                        fr_corpus_document_tokens(corpus, split, index));
+    if (count < 0)
+        return fr_error_set(error, FR_BAD_DATA, fr_corpus_folder(corpus), "frontier data info FOLDER --verify names the shard",
+                            "document %lld cannot be read: its shard is damaged", (long long)index);
     fr_buffer_clear(text);
     FR_TRY(fr_tokenizer_decode(fr_corpus_tokenizer(corpus), ids, count, false, text, error));
     fwrite(text->data, 1, text->length, stdout);

@@ -199,7 +199,8 @@ fr_status fr_fetch(const fr_fetch_options *options, fr_fetch_summary *summary, f
 
 typedef enum fr_corpus_split { FR_TRAIN, FR_VALID } fr_corpus_split;
 typedef struct fr_corpus fr_corpus;
-/* Opens and verifies headers and counts of every shard; `verify` also the checksums of their content. */
+/* Opens and verifies headers and counts of every shard; `verify` also their content, every id included. Without it a shard's
+ * checksum is checked before its first document is copied. */
 fr_status fr_corpus_open(fr_corpus **out, const char *folder, bool verify, fr_error *error);
 void fr_corpus_free(fr_corpus *corpus);
 const fr_tokenizer *fr_corpus_tokenizer(const fr_corpus *corpus);
@@ -209,7 +210,7 @@ int64_t fr_corpus_documents(const fr_corpus *corpus, fr_corpus_split split);
 int64_t fr_corpus_tokens(const fr_corpus *corpus, fr_corpus_split split); /* BOS included */
 int64_t fr_corpus_bytes(const fr_corpus *corpus, fr_corpus_split split);  /* raw document bytes */
 double fr_corpus_floor_bpb(const fr_corpus *corpus);            /* built-in world: known floor; else NaN */
-/* Copies document `index`'s ids, BOS first; returns the count (written up to capacity). */
+/* Copies document `index`'s ids, BOS first; returns the count (written up to capacity); -1: none, or a damaged shard. */
 int64_t fr_corpus_document(const fr_corpus *corpus, fr_corpus_split split, int64_t index, int32_t *ids, int64_t capacity);
 
 /* Raw bytes of a document's text (BOS counts none); -1 for an index that does not exist. */

@@ -3,17 +3,21 @@
  * Opening believes nothing: manifest against shard headers against file sizes against the tokenizer. After
  * that every document is a range of a mapped shard, found by one binary search over shards; the maps are
  * shared, so a corpus larger than memory is fine and any number of threads may read. A corpus is immutable.
+ * Content is checked shard by shard before it is first used: a flipped bit would else become training text that
+ * nobody wrote, and checking all at the start would read gigabytes that a short run never needs.
  */
 #include "text/corpus.h"
 
 #include "text/corpus_manifest.h"
 #include "text/corpus_shard.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct mapped_shard {
     fr_mapping mapping;
     corpus_shard view;
+    atomic_bool intact; /* the content's checksum was found right */
     int64_t first_document, first_token; /* of the split */
     char path[1200];
 } mapped_shard;
@@ -48,7 +52,21 @@ static fr_status open_shard(fr_corpus *corpus, mapped_shard *shard, const corpus
 {
     FR_TRY(corpus_shard_open(&shard->view, shard->mapping.data, shard->mapping.bytes, shard->path, error));
     FR_TRY(check_entry(corpus, shard, entry, error));
-    return verify ? corpus_shard_verify(&shard->view, shard->path, error) : FR_OK;
+    if (verify)
+        FR_TRY(corpus_shard_verify(&shard->view, shard->path, error));
+    atomic_store(&shard->intact, verify);
+    return FR_OK;
+}
+
+/* Before the first copy from a shard, wherever that is: in training, on the thread that packs ahead. Two threads may both
+ * find out; neither waits for the other. */
+static fr_status check_intact(mapped_shard *shard, fr_error *error)
+{
+    if (atomic_load_explicit(&shard->intact, memory_order_relaxed))
+        return FR_OK;
+    FR_TRY(corpus_shard_intact(&shard->view, shard->path, error));
+    atomic_store_explicit(&shard->intact, true, memory_order_relaxed);
+    return FR_OK;
 }
 
 static fr_status open_split(fr_corpus *corpus, fr_corpus_split kind, bool verify, fr_error *error)
@@ -217,9 +235,9 @@ fr_status fr_corpus_eval_set(const fr_corpus *corpus, const char *name, fr_eval_
 /* ---- documents ---- */
 
 /* The last shard whose first document (or token) is not beyond `value`. */
-static const mapped_shard *find_shard(const fr_corpus *corpus, fr_corpus_split split, int64_t value, bool by_token)
+static mapped_shard *find_shard(const fr_corpus *corpus, fr_corpus_split split, int64_t value, bool by_token)
 {
-    const mapped_shard *shards = corpus->shards[split];
+    mapped_shard *shards = corpus->shards[split];
     int64_t low = 0, high = corpus->mapped[split];
     while (high - low > 1) {
         int64_t middle = low + (high - low) / 2;
@@ -267,7 +285,8 @@ int64_t fr_corpus_document(const fr_corpus *corpus, fr_corpus_split split, int64
 fr_status corpus_copy(const fr_corpus *corpus, fr_corpus_split split, int64_t document, int64_t start, int64_t count,
                       int32_t *ids, fr_error *error)
 {
-    const mapped_shard *shard = find_shard(corpus, split, document, false);
+    mapped_shard *shard = find_shard(corpus, split, document, false);
+    FR_TRY(check_intact(shard, error));
     int64_t first = corpus_shard_token_start(&shard->view, document - shard->first_document);
     if (!corpus_shard_copy(&shard->view, first + start, count, ids))
         return fr_error_set(error, FR_BAD_DATA, shard->path, import_hint, "document %lld has an id beyond the vocabulary",

@@ -11,8 +11,8 @@
  * Upgrade rule: a reader refuses versions it does not know; a new layout gets a new version.
  *
  * Opening checks everything that memory safety needs (sizes, index order); verifying also reads the content.
- * The two are separate because opening must not read gigabytes. Copying still checks every id: a model
- * indexes its embedding table by them.
+ * The two are separate because opening must not read gigabytes; a corpus checks a shard's checksum before it first
+ * copies from it. Copying still checks every id: a model indexes its embedding table by them.
  */
 #include "text/corpus_shard.h"
 
@@ -205,12 +205,18 @@ static fr_status verify_document(const corpus_shard *shard, int64_t index, const
     return FR_OK;
 }
 
-fr_status corpus_shard_verify(const corpus_shard *shard, const char *origin, fr_error *error)
+fr_status corpus_shard_intact(const corpus_shard *shard, const char *origin, fr_error *error)
 {
     size_t id_bytes = (size_t)(shard->index - shard->ids);
     if (corpus_shard_checksum(shard->ids, id_bytes, shard->index, shard->body_bytes - id_bytes) !=
         shard->header.checksum)
         return fr_error_set(error, FR_BAD_DATA, origin, damaged_hint, "content checksum does not match");
+    return FR_OK;
+}
+
+fr_status corpus_shard_verify(const corpus_shard *shard, const char *origin, fr_error *error)
+{
+    FR_TRY(corpus_shard_intact(shard, origin, error));
     for (int64_t i = 0; i < shard->header.documents; i++)
         FR_TRY(verify_document(shard, i, origin, error));
     return FR_OK;

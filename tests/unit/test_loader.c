@@ -454,4 +454,36 @@ TEST(failed_allocations_are_reported)
     fr_corpus_free(corpus);
 }
 
+/* A bit flipped in the third shard: rows before it come, then an error that names the shard; never a row made of it. */
+TEST(a_damaged_shard_is_found_before_it_is_used)
+{
+    fr_error error = {0};
+    fr_corpus *corpus = make_corpus("flipped", (shape){60, 2000, 5});
+    char path[700];
+    snprintf(path, sizeof path, "%s", fixture_path("flipped/train-00002.tok"));
+    CHECK(access(path, F_OK) == 0);
+    FILE *file = fopen(path, "r+b");
+    fseek(file, 1001, SEEK_SET);
+    int byte = fgetc(file);
+    fseek(file, 1001, SEEK_SET);
+    fputc(byte ^ 1, file); /* still an id of the vocabulary */
+    fclose(file);
+    fr_corpus_free(corpus);
+    for (int prefetch = 0; prefetch < 2; prefetch++) {
+        int32_t inputs[64], targets[64];
+        int64_t got, came = 0;
+        fr_loader *loader = NULL;
+        fr_loader_options options = {.split = FR_TRAIN, .packing = FR_PACK_STREAM, .context = 64, .prefetch = prefetch == 1};
+        CHECK_OK(fr_corpus_open(&corpus, fixture_path("flipped"), false, &error));
+        CHECK_OK(fr_loader_create(&loader, corpus, &options, &error));
+        while (came < 10000 && fr_loader_next(loader, 1, inputs, targets, &got, &error) == FR_OK)
+            came++;
+        CHECK(came > 300 && came < 700); /* two shards of about 20,000 ids */
+        CHECK_STR(error.what, "content checksum does not match");
+        CHECK(strstr(error.where, "train-00002.tok") != NULL);
+        fr_loader_free(loader);
+        fr_corpus_free(corpus);
+    }
+}
+
 TEST_MAIN(loader)
