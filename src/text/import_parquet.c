@@ -80,14 +80,16 @@ static fr_status configure(import_parquet *file, duckdb_handle config, fr_error 
     return FR_OK;
 }
 
-/* The list of paths can only be set in a running instance; afterwards nothing can be set. */
+/* What can only be set in a running instance; afterwards nothing can be set. */
 static fr_status confine(import_parquet *file, fr_error *error)
 {
     char allow[80], self[40];
     duckdb_result result;
     stand_in(file, self);
     snprintf(allow, sizeof allow, "SET allowed_paths=['%s']", self);
-    const char *const commands[] = {allow, "SET enable_external_access=false", "SET lock_configuration=true"};
+    /* The buffer counts rows without their text: by default it holds 30 chunks, gigabytes of long documents. */
+    const char *const commands[] = {"SET streaming_buffer_size='1KiB'", allow, "SET enable_external_access=false",
+                                    "SET lock_configuration=true"};
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         bool refused = file->library->query(file->connection, commands[i], &result) != 0;
         fr_status status = refused ? failed(file, file->library->result_error(&result), error) : FR_OK;

@@ -4,6 +4,9 @@
 #include "parquet_fixture.h"
 #include "text/import_parquet.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+
 static fr_import_summary summary;
 static fr_error error;
 static duckdb_library library;
@@ -42,6 +45,20 @@ static bool noted(fr_import_kind kind, const char *where)
         if (summary.notes[i].kind == kind && strstr(summary.notes[i].where, where))
             return true;
     return false;
+}
+
+static fr_status read_through(const char *path)
+{
+    import_parquet file;
+    bool found = true;
+    const char *text;
+    size_t bytes;
+    memset(&error, 0, sizeof error);
+    fr_status status = import_parquet_open(&file, &library, path, NULL, &error);
+    while (status == FR_OK && found)
+        status = import_parquet_next(&file, &found, &text, &bytes, &error);
+    import_parquet_close(&file);
+    return status;
 }
 
 /* ---- what comes out ---- */
@@ -164,6 +181,36 @@ TEST(split_is_for_text_files_only)
     const char *path = fixture_parquet(&library, "split.parquet", "SELECT E'one\n\ntwo ' || r::VARCHAR AS text FROM range(4) t(r)", NULL);
     CHECK_OK(import("split-out", (fr_import_options){.split = FR_SPLIT_LINES}, &path, 1));
     CHECK_INT(summary.documents, 4);
+}
+
+/* The peak of a process that reads so many rows of 2 kB, made by another process: memory of ours would count as its own.
+ * Slower but whole imports: tests/slow/test_parquet_slow.c. */
+static long peak_kb(int64_t rows)
+{
+    char select[200];
+    struct rusage usage = {0};
+    const char *path = fixture_path("peak.parquet");
+    snprintf(select, sizeof select, "SELECT repeat(md5(r::VARCHAR), 64) AS text FROM range(%lld) t(r)", (long long)rows);
+    for (int turn = 0; turn < 2; turn++) {
+        pid_t child = fork();
+        if (child == 0 && turn == 0)
+            fixture_parquet(&library, "peak.parquet", select, "COMPRESSION zstd, ROW_GROUP_SIZE 2048");
+        if (child == 0)
+            _exit(turn == 0 || read_through(path) == FR_OK ? 0 : 1);
+        int status;
+        wait4(child, &status, 0, &usage);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    return usage.ru_maxrss;
+}
+
+TEST(memory_follows_the_chunk_and_not_the_file)
+{
+    NEED_LIBRARY;
+    long little = peak_kb(3000), much = peak_kb(30000); /* 6 and 60 MB */
+    printf("# peak %ld kB for 6 MB of text, %ld kB for 60 MB\n", little, much);
+    if (much > little + 20000)
+        test_fail_format(__FILE__, __LINE__, "%ld kB for 6 MB, %ld kB for 60 MB", little, much);
 }
 
 /* ---- columns ---- */
@@ -289,20 +336,6 @@ static char *read_bytes(const char *path, size_t *count)
         abort();
     fclose(file);
     return bytes;
-}
-
-static fr_status read_through(const char *path)
-{
-    import_parquet file;
-    bool found = true;
-    const char *text;
-    size_t bytes;
-    memset(&error, 0, sizeof error);
-    fr_status status = import_parquet_open(&file, &library, path, NULL, &error);
-    while (status == FR_OK && found)
-        status = import_parquet_next(&file, &found, &text, &bytes, &error);
-    import_parquet_close(&file);
-    return status;
 }
 
 TEST(a_file_cut_anywhere_is_an_error)
