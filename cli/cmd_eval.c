@@ -1,6 +1,7 @@
 /* cli/cmd_eval.c: `frontier eval bpb RUN`: score a checkpoint again, on its own or another evaluation set. */
 #include <string.h>
 
+#include "causality.h"
 #include "commands.h"
 #include "frontier/eval.h"
 #include "run_folder.h"
@@ -49,6 +50,8 @@ static fr_status score(cli_run *run, cli_scored *scored, const char *folder, fr_
                           .documents_path = cli_text(run, "documents"),
                           .progress = &run->progress};
     fr_status status = cli_scored_bpb(scored, corpus, &bpb, &result, error);
+    if (status == FR_OK)
+        status = cli_plausible(scored, result.val_bpb, fr_corpus_floor_bpb(corpus), error);
     if (status == FR_OK) {
         char bytes[40], seconds[40];
         cli_print(run, "val_bpb %.6f  (set %s, %s, %lld documents, context %lld, %s)\n", result.val_bpb,
@@ -58,7 +61,7 @@ static fr_status score(cli_run *run, cli_scored *scored, const char *folder, fr_
         put_result(run, &result);
     }
     if (status == FR_OK && cli_flag(run, "record"))
-        status = cli_record_score(run->arguments[0], &result, fr_corpus_floor_bpb(corpus), error);
+        status = fr_run_record_score(run->arguments[0], &result, fr_corpus_floor_bpb(corpus), error);
     fr_corpus_free(corpus);
     return status;
 }
@@ -100,7 +103,8 @@ const cli_command cmd_eval_bpb = {
     .option_count = COUNT(options),
     .details = "Whole documents, joined by BOS, cut into rows; every document byte is scored exactly once. "
                "The result is\n"
-               "the same to the last bit for any number of threads.",
+               "the same to the last bit for any number of threads. A score below what honest models reach (0.35, or 0.98 of\n"
+               "the data's known floor) is refused until 'eval causality' passed on these weights.",
     .examples = "  frontier eval bpb runs/first\n  frontier eval bpb runs/first --data data/other "
                 "--documents per-document.jsonl\n  frontier eval bpb --hf gpt2 --data data/for-gpt2",
     .run = run_bpb,

@@ -87,19 +87,6 @@ static fr_status program_spans(void *context, int64_t count, fr_span *spans, fr_
     return FR_OK;
 }
 
-/* Names the model in the log: its weights, its program if it has one, and how it is computed. */
-static fr_status model_hash(const cli_run *run, const cli_scored *scored, char hex[65], fr_error *error)
-{
-    char model[65], text[100];
-    FR_TRY(cli_scored_hash(scored, model, error));
-    const char *numerics = cli_text(run, "numerics");
-    bool fp32 =
-        numerics ? strcmp(numerics, "fp32") == 0 : fr_recipe_numerics(&scored->recipe) == FR_NUMERICS_F32;
-    int length = snprintf(text, sizeof text, "%s %s", model, fp32 ? "fp32" : "bf16");
-    fr_sha256(text, (size_t)length, hex);
-    return FR_OK;
-}
-
 static fr_status evaluate(cli_scored *scored, const fr_core_bundle *bundle, fr_core_options *core,
                           fr_core_result **result, fr_error *error)
 {
@@ -261,7 +248,7 @@ static fr_status score(cli_run *run, cli_scored *scored, const fr_core_bundle *b
     if (!core.log_path)
         core.log_path = fr_path_join(log_path, sizeof log_path, scored->folder, "core.log");
     FR_TRY(split_tasks(run, &core, error));
-    FR_TRY(model_hash(run, scored, hash, error));
+    FR_TRY(cli_scored_hash(scored, hash, error));
     FR_TRY(evaluate(scored, bundle, &core, &result, error));
     fr_status status = tell(run, result, error);
     fr_core_result_free(result);

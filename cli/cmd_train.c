@@ -263,7 +263,7 @@ static fr_status score_run(cli_run *run, const char *folder, fr_error *error)
     }
     fr_corpus_free(corpus);
     if (status == FR_OK)
-        status = cli_record_score(folder, &result, floor, error);
+        status = fr_run_record_score(folder, &result, floor, error);
     if (status == FR_OK)
         print_score(run, &result, floor);
     return status;

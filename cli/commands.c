@@ -15,6 +15,7 @@ const cli_command *const cli_commands[] = {
     &cmd_build,
     &cmd_eval_bpb,
     &cmd_eval_core,
+    &cmd_eval_causality,
     &cmd_sample,
     &cmd_info,
     &cmd_report,

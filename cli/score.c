@@ -6,7 +6,6 @@
  */
 #include "score.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -15,7 +14,7 @@
 static fr_status open_program(cli_scored *s, const char *program, int threads, fr_error *error)
 {
     char path[1200];
-    FR_TRY(fr_recipe_load(&s->recipe, fr_path_join(path, sizeof path, s->folder, "recipe.toml"), error));
+    FR_TRY(fr_run_recipe_load(&s->recipe, s->folder, error));
     FR_TRY(fr_tokenizer_load(&s->tokenizer, fr_path_join(path, sizeof path, s->folder, "tokenizer.json"),
                              error));
     fr_program_options options = {.threads = threads};
@@ -27,7 +26,7 @@ fr_status cli_scored_open(cli_scored *s, const char *run_folder, int threads, co
                           fr_error *error)
 {
     char program[1200];
-    *s = (cli_scored){0};
+    *s = (cli_scored){.threads = threads, .numerics = numerics};
     snprintf(s->folder, sizeof s->folder, "%s", run_folder);
     fr_path_join(program, sizeof program, run_folder, "program");
     fr_status status;
@@ -48,7 +47,7 @@ static fr_status open_foreign(cli_scored *s, const char *folder, int threads, co
                               fr_error *error)
 {
     fr_foreign *model;
-    *s = (cli_scored){.foreign = true};
+    *s = (cli_scored){.foreign = true, .threads = threads, .numerics = numerics};
     snprintf(s->folder, sizeof s->folder, "%s", folder);
     FR_TRY(fr_foreign_open(&model, "hf", folder, NULL, error));
     FR_TRY(fr_scorer_open_foreign(&s->scorer, model,
@@ -104,6 +103,9 @@ fr_status cli_scored_hash(const cli_scored *s, char hex[65], fr_error *error)
     fr_status status = add_weights(s, &all, error);
     for (size_t i = s->foreign ? 0 : 1; i < (s->foreign ? 1u : 3u) && status == FR_OK; i++)
         status = add_hash(s, others[i], &all, error);
+    bool fp32 =
+        s->numerics ? strcmp(s->numerics, "fp32") == 0 : fr_recipe_numerics(&s->recipe) == FR_NUMERICS_F32;
+    fr_buffer_printf(&all, "%s\n", fp32 ? "fp32" : "bf16");
     if (status == FR_OK && all.failed)
         status = fr_error_memory(error, all.length, "a model's hash");
     if (status == FR_OK)
@@ -120,15 +122,38 @@ void cli_scored_release(cli_scored *s)
     *s = (cli_scored){0};
 }
 
-static const fr_tokenizer *tokenizer_of(const cli_scored *s)
+fr_status cli_scored_restart(cli_scored *s, fr_error *error)
+{
+    cli_scored old = *s;
+    cli_scored_release(s);
+    return cli_scored_open(s, old.folder, old.threads, old.numerics, error);
+}
+
+const fr_tokenizer *cli_scored_tokenizer(const cli_scored *s)
 {
     return s->scorer ? fr_scorer_tokenizer(s->scorer) : s->tokenizer;
+}
+
+fr_status cli_scored_logits(void *scored, int64_t T, const int32_t *tokens, int64_t first, float *logits,
+                            fr_error *error)
+{
+    cli_scored *s = scored;
+    return s->scorer ? fr_scorer_logits(s->scorer, T, tokens, first, logits, error)
+                     : fr_program_logits(s->program, 0, T, tokens, first, logits, error);
+}
+
+fr_status cli_scored_nats(void *scored, int64_t rows, int64_t T, const int32_t *inputs, const int32_t *targets,
+                          float *nats, fr_error *error)
+{
+    cli_scored *s = scored;
+    return s->scorer ? fr_scorer_nats(s->scorer, rows, T, inputs, targets, nats, error)
+                     : fr_program_nats(s->program, rows, T, inputs, targets, nats, error);
 }
 
 fr_status cli_scored_fits(const cli_scored *s, const fr_corpus *corpus, fr_error *error)
 {
     char mine[65], theirs[65];
-    fr_tokenizer_hash(tokenizer_of(s), mine);
+    fr_tokenizer_hash(cli_scored_tokenizer(s), mine);
     fr_tokenizer_hash(fr_corpus_tokenizer(corpus), theirs);
     if (strcmp(mine, theirs) == 0)
         return FR_OK;
@@ -147,39 +172,11 @@ fr_status cli_scored_bpb(cli_scored *s, const fr_corpus *corpus, const fr_bpb_op
     return fr_eval_bpb_from(fr_program_nats, s->program, &s->recipe, corpus, options, result, error);
 }
 
-static fr_status program_logits(void *context, int64_t T, const int32_t *tokens, int64_t first, float *logits,
-                                fr_error *error)
-{
-    return fr_program_logits(context, 0, T, tokens, first, logits, error);
-}
-
 fr_status cli_scored_sample(cli_scored *s, const char *prompt, const fr_sample_options *options,
                             fr_text_sink emit, void *context, fr_finish *finish, fr_error *error)
 {
     if (s->scorer)
         return fr_sample(s->scorer, prompt, options, emit, context, finish, error);
-    return fr_sample_from(program_logits, s->program, s->recipe.model.context, s->tokenizer, prompt, options,
+    return fr_sample_from(cli_scored_logits, s, s->recipe.model.context, s->tokenizer, prompt, options,
                           emit, context, finish, error);
-}
-
-fr_status cli_record_score(const char *run_folder, const fr_bpb_result *r, double floor_bpb, fr_error *error)
-{
-    json_t *record;
-    char path[1200];
-    FR_TRY(cli_read_json(run_folder, "run.json", &record, error));
-    json_object_set_new(record, "val_bpb", json_real(r->val_bpb));
-    json_object_set_new(record, "val_nats", json_real(r->nats));
-    json_object_set_new(record, "val_bytes", json_integer(r->bytes));
-    json_object_set_new(record, "val_tokens", json_integer(r->tokens));
-    json_object_set_new(record, "val_documents", json_integer(r->documents));
-    json_object_set_new(record, "eval_set", json_string(r->eval_set));
-    json_object_set_new(record, "val_text_sha256", json_string(r->text_sha256));
-    json_object_set_new(record, "val_layout", json_string(r->layout));
-    json_object_set_new(record, "val_context", json_integer(r->context));
-    json_object_set_new(record, "val_seconds", json_real(r->seconds));
-    json_object_set_new(record, "val_byte_lengths", json_string(r->byte_lengths));
-    json_object_set_new(record, "floor_bpb", isfinite(floor_bpb) ? json_real(floor_bpb) : json_null());
-    fr_status status = fr_json_write(record, fr_path_join(path, sizeof path, run_folder, "run.json"), error);
-    json_decref(record);
-    return status;
 }

@@ -7,7 +7,7 @@
  *     graph   tensors, operators, autograd, memory plans
  *     cpu     runs a plan on this machine
  *     model   a GPT from a recipe; checkpoints; decoding; other programs' files in frontier/formats.h
- *     eval    bits per byte, probes; CORE in frontier/core.h
+ *     eval    bits per byte; CORE in frontier/core.h; probes in frontier/causality.h
  *     neuron  a NeuronCore: memories, instructions, rules, time (needs base alone)
  *     train   optimizers and the loop against the clock
  *
@@ -18,6 +18,7 @@
 #define FRONTIER_FRONTIER_H
 
 #include "frontier/base.h"
+#include "frontier/causality.h"
 #include "frontier/core.h"
 #include "frontier/cpu.h"
 #include "frontier/eval.h"

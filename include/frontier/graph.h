@@ -195,6 +195,20 @@ typedef struct fr_sequence {
     int64_t count; /* tokens of the row that count, 0 to T; behind them is padding: ids of any known token */
 } fr_sequence;
 
+/* Tokens of one run that are not one row: stretches, each of which goes on from an earlier one or begins a row of
+ * its own. So what several rows begin with is computed once, and short rows share a run. `before_count` tokens
+ * from `before` on, which is a segment that begins a row, come first; 0: nothing does. */
+typedef struct fr_segment {
+    int64_t first, count, before, before_count;
+} fr_segment;
+typedef struct fr_segments {
+    const fr_segment *list; /* in order, together all tokens of the run */
+    int64_t count;
+    const int32_t *positions, *previous; /* of every token: its place in its row, the token before it or -1 */
+} fr_segments;
+/* Fills in positions and previous of every token of the segments. */
+void fr_segments_fill(const fr_segment *segments, int64_t count, int32_t *positions, int32_t *previous);
+
 /* What a kernel sees. Forward: in, out. Backward: in and out as saved, grad_out (NULL: zero), grad_in (NULL:
  * not wanted) with accumulate[i]: add to it, else overwrite it. No two grad_in are the same memory. Matrices
  * are dense row-major; the dtype of each is in in_dtype / out_dtype; a gradient has the dtype of its tensor
@@ -203,6 +217,7 @@ typedef struct fr_call {
     const fr_node *node;
     fr_extent extent;
     int64_t tokens;                      /* extent.rows * extent.T */
+    const fr_segments *segments;         /* forward only: rows are not T long but as told here; NULL: they are */
     const void *in[FR_MAX_INPUTS];
     void *out[FR_MAX_OUTPUTS];
     const void *grad_out[FR_MAX_OUTPUTS];
@@ -234,10 +249,14 @@ typedef struct fr_kernel {
 static inline int64_t fr_call_position(const fr_call *call, int64_t t)
 {
     int64_t T = call->extent.T;
+    if (call->segments)
+        return call->segments->positions[t];
     return call->continuing.chunk > 0 ? call->sequences[t / T].start + t % T : t % T;
 }
 static inline int64_t fr_call_constants_row(const fr_call *call, int64_t t)
 {
+    if (call->segments)
+        return call->segments->positions[t];
     return call->continuing.chunk > 0 ? t : t % call->extent.T;
 }
 
@@ -268,8 +287,8 @@ typedef struct fr_op {
     bool reference_suffices; /* the reference kernels are fit for real runs: no fallback error */
     /* The least and the greatest id allowed in ids input i; checked before every run. NULL: anything. */
     void (*ids_range)(const fr_node *node, int input, int64_t *least, int64_t *most);
-    /* Every output row depends on the input rows of the same token alone, or the kernels know sequences that
-     * continue; an operator without this runs in rows that start at position 0 only. */
+    /* Every output row depends on the input rows of the same token alone, or the forward kernels know sequences
+     * that continue and segments; an operator without this runs in rows that start at position 0 only. */
     bool continues;
     /* What a node keeps of a sequence: bytes. Filled in: node, extent, dtypes, continuing. NULL: nothing. */
     size_t (*sequence_bytes)(const fr_call *call);
@@ -343,6 +362,8 @@ typedef struct fr_plan_options {
     bool train;                      /* gradients of every parameter from "loss" */
     const char *const *outputs;      /* tensors to keep ("nats", "logits"); what they do not need is pruned */
     int output_count;
+    const char *const *given;        /* tensors that are not computed but bound at run time, like inputs */
+    int given_count;
     const fr_kernel_table *kernels;  /* NULL: reference */
 } fr_plan_options;
 /* The graph must outlive the plan. Fails early with the bytes needed when sizes overflow. */
@@ -357,6 +378,7 @@ size_t fr_plan_sequence_bytes(const fr_plan *plan);
 /* Of one run; `full`: by the convention 6 M + 12 H d w, see fr_op. */
 double fr_plan_flops(const fr_plan *plan, bool full);
 fr_extent fr_plan_extent(const fr_plan *plan);
+bool fr_plan_segmented(const fr_plan *plan); /* every operator is */
 /* Visits (operator, pass, kernel) of every step, in order. Autograd has two operators of its own: "seed"
  * starts a backward pass, "share" adds the gradient of a tensor that one node reads twice. */
 typedef void (*fr_plan_visitor)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel);
@@ -373,6 +395,8 @@ typedef struct fr_run_args {
     int input_count;
     const fr_sequence *sequences;      /* one per row, where the plan continues sequences; the run leaves
                                         * start and count as they are */
+    int64_t tokens;                    /* run only that many, of a forward plan of one row; 0: the plan's T */
+    const fr_segments *segments;       /* of a forward plan of one row: these rows instead of one */
     fr_pool *pool;                     /* split operators over these threads; NULL: this thread alone */
     /* Profiler hook, called after every step; NULL: off. */
     void (*timed)(void *context, const fr_node *node, fr_pass pass, int64_t ns);

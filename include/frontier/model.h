@@ -102,6 +102,9 @@ typedef struct fr_recipe {
 const fr_config_key *fr_recipe_keys(int *count); /* the table behind parsing, help and docs */
 fr_status fr_recipe_defaults(fr_recipe *recipe, fr_error *error);
 fr_status fr_recipe_load(fr_recipe *recipe, const char *path, fr_error *error); /* defaults, file, check */
+/* The recipe of a run folder. One that is not what run.json says the run was made with is refused: what is missing
+ * from it would be filled in with defaults. */
+fr_status fr_run_recipe_load(fr_recipe *recipe, const char *run_folder, fr_error *error);
 /* The same from memory. */
 fr_status fr_recipe_parse(fr_recipe *recipe, const char *text, const char *origin, fr_error *error);
 /* "model.depth=6". Values are not checked against each other: call fr_recipe_check after the last one. */

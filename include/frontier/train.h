@@ -16,6 +16,7 @@
  */
 #ifndef FRONTIER_TRAIN_H
 #define FRONTIER_TRAIN_H
+#include "frontier/eval.h"
 #include "frontier/model.h"
 
 /* ---- optimizers ------------------------------------------------------------------------------------ */
@@ -124,13 +125,9 @@ fr_status fr_session_end_step(fr_session *session, fr_error *error);
 fr_status fr_session_finish(fr_session *session, fr_error *error);
 /* The loop at the head of this file, finish included. */
 fr_status fr_session_run(fr_session *session, fr_error *error);
-/* Puts a final score into run.json. The text is copied. */
-typedef struct fr_session_score {
-    double val_bpb;
-    int64_t bytes, tokens, documents, context;
-    const char *eval_set, *text_sha256, *tokenizer_sha256, *layout, *byte_lengths;
-} fr_session_score;
-fr_status fr_session_record_score(fr_session *session, const fr_session_score *score, fr_error *error);
+/* Puts a final score into RUN/run.json, durably, after the session is over. floor_bpb NaN: not known. */
+fr_status fr_run_record_score(const char *run_folder, const fr_bpb_result *result, double floor_bpb,
+                              fr_error *error);
 void fr_session_free(fr_session *session);
 
 /* Read and write access for training code of one's own. */

@@ -61,10 +61,27 @@ fr_status fr_error_within(fr_error *error, fr_status status, const char *outer)
     return status;
 }
 
+/* Names of files are hostile too: a terminal obeys control characters, U+0080 to U+009F among them. */
+static void print_harmless(char *out, size_t size, const char *text, bool lines)
+{
+    snprintf(out, size, "%s", text);
+    for (unsigned char *c = (unsigned char *)out; *c; c++) {
+        bool second = c[0] == 0xC2 && c[1] >= 0x80 && c[1] < 0xA0;
+        if ((*c < 0x20 && !(lines && (*c == '\n' || *c == '\t'))) || *c == 0x7F)
+            *c = '?';
+        if (second)
+            c[0] = c[1] = '?';
+    }
+}
+
 void fr_error_format(const fr_error *error, char *out, size_t size)
 {
-    snprintf(out, size, "frontier: error: %s%s%s\n%s%s%s", error->where, error->where[0] ? ": " : "",
-             error->what, error->hint[0] ? "  hint: " : "", error->hint, error->hint[0] ? "\n" : "");
+    char where[sizeof error->where], what[sizeof error->what], hint[sizeof error->hint];
+    print_harmless(where, sizeof where, error->where, false);
+    print_harmless(what, sizeof what, error->what, true); /* a compiler's message has lines */
+    print_harmless(hint, sizeof hint, error->hint, true);
+    snprintf(out, size, "frontier: error: %s%s%s\n%s%s%s", where, where[0] ? ": " : "", what,
+             hint[0] ? "  hint: " : "", hint, hint[0] ? "\n" : "");
 }
 
 fr_status fr_error_memory(fr_error *error, size_t bytes, const char *purpose)

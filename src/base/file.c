@@ -114,9 +114,22 @@ static fr_status read_sized(fr_arena *arena, int descriptor, size_t size, const 
     return FR_OK;
 }
 
+/* A pipe in a folder may have no writer, and a device no end. What was handed to this process is meant. */
+static fr_status refuse_special(const char *path, fr_error *error)
+{
+    struct stat info;
+    bool handed = strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0 ||
+                  strncmp(path, "/proc/self/fd/", 14) == 0;
+    if (handed || stat(path, &info) != 0 || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode))
+        return FR_OK;
+    return fr_error_set(error, FR_BAD_DATA, path, "copy what it gives into a file",
+                        "not a regular file but a pipe, socket or device");
+}
+
 fr_status fr_file_read(fr_arena *arena, const char *path, char **out, size_t *bytes, fr_error *error)
 {
     int descriptor = -1;
+    FR_TRY(refuse_special(path, error));
     FR_TRY(fr_file_open_read(path, &descriptor, error));
     struct stat info;
     fr_status status;

@@ -1,8 +1,8 @@
 /* CORE: every task, every item, through a source of span losses.
  *
- * Items go through in chunks. All rows of a chunk are handed to the source sorted by length and in slices,
- * so that rows of equal length meet, the whole stays interruptible, and a chunk is what a stopped run loses
- * at most. Each row's loss depends on that row alone, so neither chunks nor slices nor threads can change a
+ * Items go through in chunks. All rows of a chunk are handed to the source, an item's side by side because
+ * they begin alike, the longest items first and in slices, so that the whole stays interruptible; a chunk is
+ * what a stopped run loses at most. Each row's loss depends on that row alone, so neither chunks nor slices nor threads can change a
  * prediction.
  */
 #include "eval/core_bundle.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHUNK_ITEMS = 64, SLICE_TOKENS = 32768 };
+enum { CHUNK_ITEMS = 64, SLICE_TOKENS = 1 << 17 };
 
 double core_now(void)
 {
@@ -72,13 +72,14 @@ typedef struct chunk {
 typedef struct asked {
     fr_span span;
     int item, option;
+    int64_t longest; /* row of the item */
 } asked;
 
 static int longest_first(const void *left, const void *right)
 {
     const asked *a = left, *b = right;
-    if (a->span.end != b->span.end)
-        return a->span.end > b->span.end ? -1 : 1;
+    if (a->longest != b->longest)
+        return a->longest > b->longest ? -1 : 1;
     return a->item != b->item ? a->item - b->item : a->option - b->option;
 }
 
@@ -116,12 +117,17 @@ static fr_status list_spans(chunk *c, bool greedy, asked **out, fr_error *error)
     asked *list = fr_arena_alloc(&c->arena, (size_t)(c->span_count + 1) * sizeof *list);
     if (!list)
         return fr_error_memory(error, (size_t)c->span_count * sizeof *list, "spans");
-    for (int i = 0; i < c->count; i++)
+    for (int i = 0; i < c->count; i++) {
+        int64_t longest = 0;
+        for (int k = 0; k < c->rows[i].count; k++)
+            longest = c->rows[i].rows[k].end > longest ? c->rows[i].rows[k].end : longest;
         for (int k = 0; k < c->rows[i].count; k++) {
             const fr_core_row *row = &c->rows[i].rows[k];
             if (row->first < row->end)
-                list[count++] = (asked){{row->ids, row->first - 1, row->end - 1, greedy, 0, false}, i, k};
+                list[count++] =
+                    (asked){{row->ids, row->first - 1, row->end - 1, greedy, 0, false}, i, k, longest};
         }
+    }
     qsort(list, (size_t)count, sizeof *list, longest_first);
     *out = list;
     return FR_OK;
@@ -144,7 +150,9 @@ static fr_status ask(const core_run *run, chunk *c, const asked *list, fr_error 
         return fr_error_memory(error, (size_t)c->span_count * sizeof *spans, "spans");
     for (int at = 0, count; at < c->span_count; at += count) {
         int64_t tokens = 0;
-        for (count = 0; at + count < c->span_count && tokens < SLICE_TOKENS; count++) {
+        for (count = 0; at + count < c->span_count &&
+                        (tokens < SLICE_TOKENS || list[at + count].item == list[at + count - 1].item);
+             count++) {
             spans[count] = list[at + count].span;
             tokens += spans[count].end;
         }
@@ -358,11 +366,20 @@ static fr_status run_all(core_run *run, fr_error *error)
     return status;
 }
 
+static fr_status scorer_source(void *context, int64_t count, fr_span *spans, fr_error *error)
+{
+    return fr_scorer_spans(context, count, spans, error);
+}
+
 fr_status fr_eval_core_from(fr_span_source source, void *context, const fr_tokenizer *tokenizer,
                             const fr_core_bundle *bundle, const fr_core_options *options,
                             fr_core_result **out, fr_error *error)
 {
-    core_run run = {.source = source, .source_context = context, .tokenizer = tokenizer, .options = options};
+    core_run run = {.source = source,
+                    .source_context = context,
+                    .shares = source == scorer_source,
+                    .tokenizer = tokenizer,
+                    .options = options};
     double start = core_now();
     *out = NULL;
     FR_TRY(check_options(options, bundle, error));
@@ -376,11 +393,6 @@ fr_status fr_eval_core_from(fr_span_source source, void *context, const fr_token
     run.result->seconds = core_now() - start;
     *out = run.result;
     return FR_OK;
-}
-
-static fr_status scorer_source(void *context, int64_t count, fr_span *spans, fr_error *error)
-{
-    return fr_scorer_spans(context, count, spans, error);
 }
 
 fr_status fr_eval_core(fr_scorer *scorer, const fr_core_bundle *bundle, const fr_core_options *options,

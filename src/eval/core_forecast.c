@@ -1,156 +1,158 @@
 /* How long it will take, before it is done; and every task's file checked before hours go into the first.
  *
- * A few items of each task, evenly spread, are turned into rows: that gives how many rows of which length
- * there will be. Then rows of some of those lengths are timed through the source itself, and the others are
- * scaled from them.
+ * A few items of each task, evenly spread, are turned into rows: that gives the work there will be, in tokens to
+ * compute. Then some of these items, more of the tasks that have more work, are scored through the source
+ * itself, in one call as the evaluation makes them, and the time of that is scaled to the whole. Real items
+ * have the lengths, the common beginnings and the judged positions that decide what things cost.
  */
 #include "eval/core_run.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-enum { SAMPLED_ITEMS = 24, MAX_LENGTHS = 512, TIMED_ROWS = 4 };
+enum { SAMPLED_ITEMS = 32, TIMED_ITEMS = 128 };
 
-typedef struct length_class {
-    int64_t padded;
+typedef struct task_sample {
+    fr_core_rows rows[SAMPLED_ITEMS];
     bool greedy;
-    double rows, seconds; /* expected number; measured seconds per row */
-} length_class;
+    int count;
+    double left, work; /* items not known yet, and the tokens to compute for them */
+} task_sample;
 
 typedef struct forecast {
-    length_class classes[MAX_LENGTHS];
+    fr_arena arena;
+    task_sample *tasks;
     int count;
-    double text_seconds, rows, tokens; /* tokens: padded */
-    int tasks;
+    double text_seconds, rows, work;
 } forecast;
 
-static void add_rows(forecast *f, int64_t padded, bool greedy, double rows)
-{
-    int i = 0;
-    while (i < f->count && (f->classes[i].padded != padded || f->classes[i].greedy != greedy))
-        i++;
-    if (i == MAX_LENGTHS)
-        return; /* lengths come in eight per octave: not reached by anything that fits in memory */
-    if (i == f->count)
-        f->classes[f->count++] = (length_class){.padded = padded, .greedy = greedy};
-    f->classes[i].rows += rows;
-    f->rows += rows;
-    f->tokens += rows * (double)padded;
-}
+/* ---- how much ----------------------------------------------------------------------------------------- */
 
-static fr_status sample_item(const core_run *run, const core_task_run *t, int64_t index, double weight,
-                             forecast *f, fr_error *error)
+/* Tokens an item takes: what all its rows begin with counts once where the source computes it once. */
+static double work_of(const core_run *run, const fr_core_rows *rows)
 {
-    fr_arena arena;
-    fr_core_rows rows;
-    fr_arena_init(&arena, 1 << 18);
-    fr_status status = fr_core_rows_make(&rows, &arena, t->task, &t->items, index, run->tokenizer,
-                                         run->options->most_tokens, error);
-    for (int i = 0; status == FR_OK && i < rows.count; i++)
-        if (rows.rows[i].first < rows.rows[i].end)
-            add_rows(f, fr_span_padded(rows.rows[i].end - 1), t->task->kind == FR_CORE_LANGUAGE, weight);
-    fr_arena_release(&arena);
-    return status;
+    const fr_core_row *first = &rows->rows[0];
+    int64_t shared = 0, sum = 0;
+    for (bool same = run->shares && rows->count > 1; same; shared += same)
+        for (int i = 0; same && i < rows->count; i++)
+            same = shared < rows->rows[i].count - 1 && rows->rows[i].ids[shared] == first->ids[shared];
+    for (int i = 0; i < rows->count; i++)
+        sum += rows->rows[i].count - 1 - shared;
+    return (double)(sum + shared);
 }
 
 static fr_status sample_task(const core_run *run, const core_task_run *t, forecast *f, fr_error *error)
 {
-    int64_t left = t->items.count - t->resumed, count = left < SAMPLED_ITEMS ? left : SAMPLED_ITEMS;
+    task_sample *s = &f->tasks[f->count++];
+    int64_t left = t->items.count - t->resumed;
     double start = core_now();
-    f->tasks += left > 0;
-    for (int64_t i = 0; i < count; i++)
-        FR_TRY(sample_item(run, t, i * t->items.count / count, (double)left / (double)count, f, error));
-    if (count)
-        f->text_seconds += (core_now() - start) * (double)left / (double)count;
+    s->left = (double)left;
+    s->greedy = t->task->kind == FR_CORE_LANGUAGE;
+    s->count = (int)(left < SAMPLED_ITEMS ? left : SAMPLED_ITEMS);
+    for (int i = 0; i < s->count; i++) {
+        FR_TRY(fr_core_rows_make(&s->rows[i], &f->arena, t->task, &t->items, i * t->items.count / s->count,
+                                 run->tokenizer, run->options->most_tokens, error));
+        s->work += work_of(run, &s->rows[i]) * s->left / s->count;
+        f->rows += s->rows[i].count * s->left / s->count;
+    }
+    if (s->count)
+        f->text_seconds += (core_now() - start) * s->left / s->count;
+    f->work += s->work;
     return FR_OK;
 }
 
-static int by_tokens(const void *left, const void *right)
+/* ---- how fast ----------------------------------------------------------------------------------------- */
+
+static int add_spans(const task_sample *s, int item, fr_span *spans)
 {
-    const length_class *a = left, *b = right;
-    double x = a->rows * (double)a->padded, y = b->rows * (double)b->padded;
-    return x > y ? -1 : x < y;
+    int count = 0;
+    for (int k = 0; k < s->rows[item].count; k++) {
+        const fr_core_row *row = &s->rows[item].rows[k];
+        if (row->first < row->end)
+            spans[count++] = (fr_span){.ids = row->ids, .first = row->first - 1, .end = row->end - 1,
+                                       .greedy = s->greedy};
+    }
+    return count;
 }
 
-/* Rows of BOS or id 0: what they say does not change what they cost. */
-static fr_status time_class(const core_run *run, length_class *c, fr_error *error)
+/* The items of a task to time: its share of the work, and never more than were sampled. */
+static int timed_items(const forecast *f, const task_sample *s)
 {
-    size_t bytes = (size_t)(c->padded + 1) * sizeof(int32_t);
-    int32_t *ids = fr_allocate(bytes);
-    fr_span spans[TIMED_ROWS];
-    if (!ids)
-        return fr_error_memory(error, bytes, "a forecast");
-    for (int i = 0; i < TIMED_ROWS; i++)
-        spans[i] = (fr_span){.ids = ids, .first = c->padded - 1, .end = c->padded, .greedy = c->greedy};
-    fr_status status = run->source(run->source_context, 1, spans, error); /* plans and pages */
+    double wanted = f->work > 0 ? TIMED_ITEMS * s->work / f->work : 0;
+    return wanted < 1 ? s->count > 0 : wanted < s->count ? (int)wanted : s->count;
+}
+
+static fr_status time_items(core_run *run, const forecast *f, bool one_each, double *work, double *seconds,
+                            fr_error *error)
+{
+    int64_t rows = 1;
+    int count = 0;
+    for (int i = 0; i < f->count; i++)
+        for (int k = 0; k < f->tasks[i].count; k++)
+            rows += f->tasks[i].rows[k].count;
+    fr_span *spans = fr_allocate((size_t)rows * sizeof *spans);
+    if (!spans)
+        return fr_error_memory(error, (size_t)rows * sizeof *spans, "a forecast");
+    *work = 0;
+    for (int i = 0; i < f->count; i++) {
+        const task_sample *s = &f->tasks[i];
+        int items = one_each ? s->count > 0 : timed_items(f, s);
+        for (int k = 0; k < items; k++) {
+            int item = (int)((int64_t)k * s->count / items);
+            count += add_spans(s, item, spans + count);
+            *work += work_of(run, &s->rows[item]);
+        }
+    }
     double start = core_now();
-    if (status == FR_OK)
-        status = run->source(run->source_context, TIMED_ROWS, spans, error);
-    c->seconds = (core_now() - start) / TIMED_ROWS;
-    fr_deallocate(ids);
+    fr_status status = count ? run->source(run->source_context, count, spans, error) : FR_OK;
+    *seconds = core_now() - start;
+    fr_deallocate(spans);
     return status;
 }
 
-static int octave(const length_class *c)
+/* Once for plans and pages, with an item of each task; then for the clock. */
+static fr_status announce(core_run *run, const forecast *f, fr_error *error)
 {
-    int n = 0;
-    while (c->padded >> n > 1)
-        n++;
-    return 2 * n + c->greedy;
-}
-
-/* Of each octave the length that holds most tokens is timed; its neighbours cost the same per token. */
-static fr_status time_classes(core_run *run, forecast *f, fr_error *error)
-{
-    const length_class *timed[2 * 64] = {0};
-    qsort(f->classes, (size_t)f->count, sizeof *f->classes, by_tokens);
-    run->result->forecast_s = f->text_seconds;
-    for (int i = 0; i < f->count; i++) {
-        length_class *c = &f->classes[i];
-        int n = octave(c);
-        fr_progress_update(run->options->progress, "forecast", i, f->count, NULL);
-        if (fr_progress_stop(run->options->progress))
-            return fr_error_set(error, FR_STOPPED, "core", NULL, "stopped by request");
-        if (!timed[n]) {
-            FR_TRY(time_class(run, c, error));
-            timed[n] = c;
-        }
-        run->result->forecast_s += c->rows * timed[n]->seconds * (double)c->padded / (double)timed[n]->padded;
-    }
+    char time[40], rows[40], tokens[40];
+    double work, seconds;
+    fr_progress_update(run->options->progress, "forecast", 0, 1, NULL);
+    FR_TRY(time_items(run, f, true, &work, &seconds, error));
+    FR_TRY(time_items(run, f, false, &work, &seconds, error));
+    run->result->forecast_s = f->text_seconds + (work > 0 ? seconds * f->work / work : 0);
+    fr_progress_message(run->options->progress, "forecast: %s for %d tasks, %s rows, %s tokens to compute",
+                        fr_format_duration(time, sizeof time, run->result->forecast_s), f->count,
+                        fr_format_count(rows, sizeof rows, llround(f->rows)),
+                        fr_format_count(tokens, sizeof tokens, llround(f->work)));
     return FR_OK;
 }
 
-static fr_status announce(core_run *run, forecast *f, fr_error *error)
+static fr_status survey(core_run *run, forecast *f, fr_error *error)
 {
-    char time[40], rows[40], tokens[40];
-    if (!run->options->forecast)
-        return FR_OK;
-    FR_TRY(time_classes(run, f, error));
-    fr_progress_message(run->options->progress, "forecast: %s for %d tasks, %s rows of together %s tokens",
-                        fr_format_duration(time, sizeof time, run->result->forecast_s), f->tasks,
-                        fr_format_count(rows, sizeof rows, llround(f->rows)),
-                        fr_format_count(tokens, sizeof tokens, llround(f->tokens)));
+    size_t bytes = (size_t)run->result->task_count * sizeof *f->tasks;
+    f->tasks = fr_arena_alloc(&f->arena, bytes);
+    if (!f->tasks)
+        return fr_error_memory(error, bytes, "a forecast");
+    for (int i = 0; i < run->result->task_count; i++) {
+        const fr_core_task *task = run->result->tasks[i].task;
+        core_task_run t;
+        if (!core_wanted(run, task))
+            continue;
+        if (fr_progress_stop(run->options->progress))
+            return fr_error_set(error, FR_STOPPED, "core", NULL, "stopped by request");
+        FR_TRY(core_task_open(&t, run, task, error));
+        fr_status status = run->options->forecast ? sample_task(run, &t, f, error) : FR_OK;
+        core_task_close(&t);
+        FR_TRY(status);
+    }
     return FR_OK;
 }
 
 fr_status core_forecast(core_run *run, fr_error *error)
 {
-    forecast *f = fr_allocate(sizeof *f);
-    fr_status status = f ? FR_OK : fr_error_memory(error, sizeof *f, "a forecast");
-    for (int i = 0; status == FR_OK && i < run->result->task_count; i++) {
-        const fr_core_task *task = run->result->tasks[i].task;
-        core_task_run t;
-        if (!core_wanted(run, task))
-            continue;
-        status = core_task_open(&t, run, task, error);
-        if (status != FR_OK)
-            continue;
-        if (run->options->forecast)
-            status = sample_task(run, &t, f, error);
-        core_task_close(&t);
-    }
-    if (status == FR_OK)
-        status = announce(run, f, error);
-    fr_deallocate(f);
+    forecast f = {0};
+    fr_arena_init(&f.arena, 1 << 20);
+    fr_status status = survey(run, &f, error);
+    if (status == FR_OK && run->options->forecast)
+        status = announce(run, &f, error);
+    fr_arena_release(&f.arena);
     return status;
 }

@@ -78,19 +78,22 @@ static const fr_node *own_node(fr_planning *planning, const fr_op *op, fr_tensor
 /* ---- which nodes and gradients ---- */
 
 /* Marks everything the marked nodes depend on. */
-static void mark_ancestors(const fr_graph *graph, bool *needed)
+static void mark_ancestors(const fr_planning *planning, bool *needed)
 {
+    const fr_graph *graph = planning->graph;
     for (int n = graph->node_count - 1; n >= 0; n--)
-        for (int i = 0; needed[n] && i < graph->nodes[n]->inputs; i++)
-            if (graph->nodes[n]->in[i] && graph->nodes[n]->in[i]->producer)
-                needed[graph->nodes[n]->in[i]->producer->index] = true;
+        for (int i = 0; needed[n] && i < graph->nodes[n]->inputs; i++) {
+            const fr_tensor *tensor = graph->nodes[n]->in[i];
+            if (tensor && tensor->producer && !planning->given[tensor->id])
+                needed[tensor->producer->index] = true;
+        }
 }
 
 /* A head loss below the loss would already have trained with weight one: its share would be wrong. */
 static fr_status check_loss(fr_planning *planning, const fr_tensor *loss, bool *ancestors)
 {
     ancestors[loss->producer->index] = true;
-    mark_ancestors(planning->graph, ancestors);
+    mark_ancestors(planning, ancestors);
     for (int n = 0; n < loss->producer->index; n++)
         if (ancestors[n] && planning->graph->nodes[n]->op->backward_in_forward)
             return fr_error_set(
@@ -345,7 +348,7 @@ fr_status fr_plan_write_steps(fr_planning *planning)
     FR_TRY(mark_outputs(planning));
     if (planning->options->train)
         FR_TRY(mark_losses(planning));
-    mark_ancestors(planning->graph, planning->needed);
+    mark_ancestors(planning, planning->needed);
     mark_wanted_gradients(planning);
     FR_TRY(write_forward(planning));
     if (!planning->options->train)

@@ -103,7 +103,7 @@ static bool find_base(fr_planning *planning, const fr_tensor *tensor, bool gradi
         int64_t offset = planning->graph->parameters[tensor->parameter].offset;
         value->base = gradient ? FR_BASE_GRADIENTS : FR_BASE_PARAMETERS;
         value->offset = (size_t)offset * fr_dtype_bytes(value->dtype);
-    } else if (!tensor->producer) {
+    } else if (!tensor->producer || planning->given[tensor->id]) {
         int input = input_number(planning, tensor, value->elements);
         value->base = FR_BASE_INPUTS + input;
         return input >= 0;
@@ -447,10 +447,25 @@ static fr_status start_planning(fr_planning *planning)
     planning->gradient = fr_plan_memory(planning, tensors * sizeof *planning->gradient);
     planning->needed = fr_plan_memory(planning, (size_t)graph->node_count);
     planning->wanted = fr_plan_memory(planning, tensors);
-    if (!planning->data || !planning->gradient || !planning->needed || !planning->wanted)
+    planning->given = fr_plan_memory(planning, tensors);
+    if (!planning->data || !planning->gradient || !planning->needed || !planning->wanted || !planning->given)
         return planning->error->status;
     for (size_t t = 0; t < tensors; t++)
         planning->data[t] = planning->gradient[t] = FR_NO_VALUE;
+    return FR_OK;
+}
+
+static fr_status mark_given(fr_planning *planning)
+{
+    const fr_plan_options *options = planning->options;
+    for (int i = 0; i < options->given_count; i++) {
+        const fr_tensor *tensor = fr_graph_find(planning->graph, options->given[i]);
+        if (!tensor || !tensor->producer || options->train)
+            return fr_error_set(planning->error, FR_BAD_USAGE, options->given[i],
+                                "only computed tensors of a forward plan can be given",
+                                "this tensor cannot be given");
+        planning->given[tensor->id] = true;
+    }
     return FR_OK;
 }
 
@@ -471,6 +486,7 @@ static fr_status list_outputs(fr_planning *planning)
 static fr_status build(fr_planning *planning)
 {
     FR_TRY(start_planning(planning));
+    FR_TRY(mark_given(planning));
     FR_TRY(fr_plan_write_steps(planning));
     FR_TRY(list_outputs(planning));
     if (planning->plan->continuing.chunk > 0)
@@ -541,6 +557,27 @@ double fr_plan_flops(const fr_plan *plan, bool full)
 fr_extent fr_plan_extent(const fr_plan *plan)
 {
     return plan->extent;
+}
+
+bool fr_plan_segmented(const fr_plan *plan)
+{
+    for (int s = 0; s < plan->step_count; s++)
+        if (!plan->steps[s].node->op->continues)
+            return false;
+    return true;
+}
+
+void fr_segments_fill(const fr_segment *segments, int64_t count, int32_t *positions, int32_t *previous)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const fr_segment *s = &segments[i];
+        for (int64_t t = 0; t < s->count; t++) {
+            positions[s->first + t] = (int32_t)(s->before_count + t);
+            previous[s->first + t] = (int32_t)(s->first + t - 1);
+        }
+        if (s->count)
+            previous[s->first] = s->before_count ? (int32_t)(s->before + s->before_count - 1) : -1;
+    }
 }
 
 void fr_plan_visit(const fr_plan *plan, fr_plan_visitor visit, void *context)

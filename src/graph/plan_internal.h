@@ -99,6 +99,7 @@ typedef struct fr_planning {
     bool *needed;         /* nodes that run */
     bool *wanted;         /* tensors whose gradient leads to a parameter */
     size_t *kept;         /* per node: where its part of a sequence's memory begins */
+    bool *given;          /* tensors bound at run time though something in the graph would make them */
     fr_error *error;      /* never NULL */
 } fr_planning;
 

@@ -30,9 +30,9 @@ static const void *find_binding(const fr_run_args *args, const fr_plan_input *in
     return NULL;
 }
 
-static fr_status check_ids(const fr_plan_input *input, const int32_t *ids, fr_error *error)
+static fr_status check_ids(const fr_plan_input *input, const int32_t *ids, int64_t count, fr_error *error)
 {
-    for (int64_t i = 0; i < input->elements; i++)
+    for (int64_t i = 0; i < count; i++)
         if (ids[i] < input->least || ids[i] > input->most)
             return fr_error_set(error, FR_BAD_DATA, input->tensor->name,
                                 "do tokenizer and model belong together?",
@@ -50,10 +50,35 @@ static fr_status bind_inputs(running *run, fr_error *error)
             return fr_error_set(error, FR_BAD_USAGE, input->tensor->name, NULL,
                                 "this run-time input was not given");
         if (input->dtype == FR_I32)
-            FR_TRY(check_ids(input, data, error));
+            FR_TRY(check_ids(input, data, run->args->tokens ? run->args->tokens : input->elements, error));
         run->bases[FR_BASE_INPUTS + i] = data;
     }
     return FR_OK;
+}
+
+/* Segments must hold every token once, and go on only from what lies before. */
+static fr_status check_segments(const fr_plan *plan, const fr_run_args *args, fr_error *error)
+{
+    int64_t tokens = args->tokens ? args->tokens : plan->extent.T, at = 0;
+    if (tokens < 0 || tokens > plan->extent.T || plan->extent.rows != 1 || plan->train ||
+        plan->continuing.chunk > 0)
+        return fr_error_set(error, FR_BAD_USAGE, "tokens", NULL,
+                            "only a forward plan of one row runs fewer tokens than planned, or other rows");
+    if (!args->segments)
+        return FR_OK;
+    for (int64_t i = 0; i < args->segments->count; i++) {
+        const fr_segment *s = &args->segments->list[i];
+        bool ordered = s->first == at && s->count >= 0 && s->before >= 0 && s->before_count >= 0;
+        if (!ordered || s->before_count > at || s->before > at - s->before_count)
+            at = INT64_MIN;
+        at += s->count;
+        if (at < 0 || at > tokens)
+            break;
+    }
+    if (at == tokens && fr_plan_segmented(plan))
+        return FR_OK;
+    return fr_error_set(error, FR_BAD_USAGE, "segments", NULL,
+                        "the segments are not in order, or an operator of the plan cannot keep to them");
 }
 
 static fr_status start(running *run, const fr_plan *plan, const fr_run_args *args, fr_error *error)
@@ -68,6 +93,8 @@ static fr_status start(running *run, const fr_plan *plan, const fr_run_args *arg
     if (!args->gradients && plan->train)
         return fr_error_set(error, FR_BAD_USAGE, "gradients", NULL,
                             "a training run needs a vector for gradients");
+    if (args->tokens || args->segments)
+        FR_TRY(check_segments(plan, args, error));
     run->bases[FR_BASE_ARENA] = args->arena;
     run->bases[FR_BASE_PARAMETERS] = args->parameters;
     run->bases[FR_BASE_GRADIENTS] = args->gradients;
@@ -109,6 +136,9 @@ static void run_step(const running *run, const fr_step *step)
             call.accumulate[i] = run->args->accumulate_gradients;
     }
     call.sequences = run->args->sequences;
+    if (run->args->tokens)
+        call.tokens = call.extent.T = run->args->tokens;
+    call.segments = run->args->segments;
     call.pool = run->args->pool;
     step->kernel->run(&call);
 }

@@ -22,14 +22,16 @@ static int64_t padded_length(const fr_scorer *scorer, int64_t T)
     return length < context ? length : context;
 }
 
-static fr_status make_plan(const fr_scorer *scorer, int64_t T, const char *output, fr_plan **plan,
-                           fr_error *error)
+static fr_status make_plan(const fr_scorer *scorer, int64_t T, const char *given, const char *output,
+                           fr_plan **plan, fr_error *error)
 {
-    const char *outputs[] = {output};
+    const char *outputs[] = {output}, *givens[] = {given};
     fr_plan_options options = {.extent = {.rows = 1, .T = T},
                                .numerics = scorer->numerics,
                                .outputs = outputs,
                                .output_count = 1,
+                               .given = givens,
+                               .given_count = given != NULL,
                                .residual_bf16 = fr_recipe_residual_bf16(&scorer->recipe),
                                .kernels = scorer->kernels};
     return fr_plan_create(plan, scorer->graph, &options, error);
@@ -66,12 +68,17 @@ static fr_status grow_ids(fr_scorer *scorer, int64_t T, fr_error *error)
     return FR_OK;
 }
 
-static scorer_plan *find_plan(fr_scorer *scorer, int64_t T, const char *output)
+static bool is_plan(const scorer_plan *p, int64_t T, const char *given, const char *output)
+{
+    return p->plan && p->T == T && !p->given == !given && strcmp(p->output, output) == 0;
+}
+
+static scorer_plan *find_plan(fr_scorer *scorer, int64_t T, const char *given, const char *output)
 {
     scorer_plan *oldest = &scorer->plans[0];
     for (int i = 0; i < SCORER_PLANS; i++) {
         scorer_plan *p = &scorer->plans[i];
-        if (p->plan && p->T == T && strcmp(p->output, output) == 0)
+        if (is_plan(p, T, given, output))
             return p;
         if (p->used < oldest->used)
             oldest = p;
@@ -79,15 +86,16 @@ static scorer_plan *find_plan(fr_scorer *scorer, int64_t T, const char *output)
     return oldest;
 }
 
-fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *output, fr_plan **out,
-                         fr_error *error)
+fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *given, const char *output,
+                         fr_plan **out, fr_error *error)
 {
-    scorer_plan *p = find_plan(scorer, length, output);
-    if (!p->plan || p->T != length || strcmp(p->output, output) != 0) {
+    scorer_plan *p = find_plan(scorer, length, given, output);
+    if (!is_plan(p, length, given, output)) {
         fr_plan_free(p->plan);
         *p = (scorer_plan){0};
-        FR_TRY(make_plan(scorer, length, output, &p->plan, error));
+        FR_TRY(make_plan(scorer, length, given, output, &p->plan, error));
         p->T = length;
+        p->given = given;
         p->output = output;
     }
     p->used = ++scorer->clock;
@@ -99,7 +107,7 @@ fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *output, 
 
 static fr_status plan_for(fr_scorer *scorer, int64_t T, const char *output, fr_plan **out, fr_error *error)
 {
-    return fr_scorer_plan(scorer, padded_length(scorer, T), output, out, error);
+    return fr_scorer_plan(scorer, padded_length(scorer, T), NULL, output, out, error);
 }
 
 fr_status fr_scorer_prepare(fr_scorer *scorer, int64_t T, fr_error *error)
@@ -232,7 +240,7 @@ static fr_status begin(fr_scorer *scorer, fr_error *error)
     FR_TRY(fr_cpu_kernels(&scorer->kernels, error));
     FR_TRY(fr_prepared_create(&scorer->prepared, scorer->graph, scorer->numerics, scorer->kernels, error));
     fr_scorer_refresh(scorer);
-    return FR_OK;
+    return fr_scorer_find_hidden(scorer, error);
 }
 
 fr_status fr_scorer_begin(fr_scorer **out, fr_scorer *scorer, fr_error *error)

@@ -18,7 +18,8 @@ typedef struct scorer_failure {
 typedef struct scorer_plan {
     fr_plan *plan; /* NULL: free */
     int64_t T;
-    const char *output; /* "nats" or "logits" */
+    const char *given;  /* tensor the plan begins with; NULL: tokens */
+    const char *output; /* "nats", "logits", or the tensor both are made of */
     int64_t used;       /* when, on the scorer's clock of calls */
 } scorer_plan;
 
@@ -32,6 +33,7 @@ struct fr_scorer {
     int threads;
     const fr_kernel_table *kernels;
     fr_prepared *prepared;
+    const fr_tensor *hidden; /* see fr_scorer_hidden */
     scorer_plan plans[SCORER_PLANS];
     int64_t clock;
     scorer_failure *failures; /* one per thread */
@@ -53,13 +55,25 @@ fr_status fr_scorer_choose_numerics(fr_scorer *scorer, const char *wanted, fr_er
  * failure. */
 fr_status fr_scorer_begin(fr_scorer **out, fr_scorer *scorer, fr_error *error);
 
-/* A plan of one row of exactly `length` tokens that computes `output`; made or found. */
-fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *output, fr_plan **out,
-                         fr_error *error);
+/* A plan of one row of exactly `length` tokens that computes `output` from tokens, or from the tensor `given`;
+ * made or found. */
+fr_status fr_scorer_plan(fr_scorer *scorer, int64_t length, const char *given, const char *output,
+                         fr_plan **out, fr_error *error);
 /* Runs T tokens in a plan of at least that length; the result is in the thread's arena. targets may be NULL.
  * pool splits operators; NULL inside a job of the pool. */
 fr_status fr_scorer_run_row(const fr_scorer *scorer, const fr_plan *plan, int thread, fr_pool *pool,
                             int64_t T, const int32_t *inputs, const int32_t *targets, fr_error *error);
+/* What nats and logits are made of, when the model can be run in segments (fr_segments) up to there and every
+ * number is the same as in whole rows; else NULL. */
+const fr_tensor *fr_scorer_hidden(const fr_scorer *scorer);
+fr_status fr_scorer_find_hidden(fr_scorer *scorer, fr_error *error); /* once, when the scorer is made */
+/* Spans on a scorer with such a tensor: beginnings that neighbours share are computed once, many rows go into
+ * one run, and the head sees only the positions asked for. Spans have been checked. */
+fr_status fr_scorer_shared_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_arena *arena,
+                                 fr_error *error);
+/* Nats of a span from those of its positions; its answer from the logits of one position. */
+void fr_span_sum(fr_span *span, const float *nats);
+void fr_span_choose(fr_span *span, int64_t position, const float *logits, int64_t vocab);
 /* The failure of the lowest row among the threads', or FR_OK. */
 fr_status fr_scorer_failure(const fr_scorer *scorer, fr_error *error);
 

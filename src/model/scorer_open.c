@@ -25,6 +25,25 @@ static fr_status refuse_programs(const char *run_folder, fr_error *error)
     return FR_OK;
 }
 
+fr_status fr_run_recipe_load(fr_recipe *recipe, const char *run_folder, fr_error *error)
+{
+    char path[1024], record[1024], found[65];
+    json_t *run = NULL;
+    fr_path_join(path, sizeof path, run_folder, "recipe.toml");
+    fr_path_join(record, sizeof record, run_folder, "run.json");
+    FR_TRY(fr_recipe_load(recipe, path, error));
+    if (!fr_path_exists(record))
+        return FR_OK;
+    FR_TRY(fr_json_read(&run, record, error));
+    const char *wanted = json_string_value(json_object_get(json_object_get(run, "hashes"), "recipe"));
+    fr_status status = wanted ? fr_sha256_file(path, found, error) : FR_OK;
+    if (status == FR_OK && wanted && strcmp(wanted, found) != 0)
+        status = fr_error_set(error, FR_BAD_DATA, path, "put back the file the run was made with",
+                              "this is not the recipe that run.json names");
+    json_decref(run);
+    return status;
+}
+
 fr_status fr_scorer_choose_numerics(fr_scorer *scorer, const char *wanted, fr_error *error)
 {
     scorer->numerics = fr_recipe_numerics(&scorer->recipe);
@@ -66,8 +85,7 @@ static fr_status load(fr_scorer *scorer, const fr_scorer_options *options, fr_er
     char path[1024];
     if (!options->model)
         FR_TRY(refuse_programs(scorer->run, error));
-    fr_path_join(path, sizeof path, scorer->run, "recipe.toml");
-    FR_TRY(fr_recipe_load(&scorer->recipe, path, error));
+    FR_TRY(fr_run_recipe_load(&scorer->recipe, scorer->run, error));
     fr_path_join(path, sizeof path, scorer->run, "tokenizer.json");
     FR_TRY(fr_tokenizer_load(&scorer->tokenizer, path, error));
     FR_TRY(load_weights(scorer, options, error));

@@ -5,6 +5,8 @@
  * Rows of one padded length and one kind form a group and go to the threads whole; a group smaller than the
  * threads runs row by row with its operators split. Whether a target is the first choice needs logits; nats
  * do not, and their plan never holds a whole row of logits.
+ *
+ * That is the way for models that must have whole rows; others take the faster one of scorer_shared.c.
  */
 #include "model/scorer.h"
 
@@ -51,11 +53,11 @@ static int by_plan(const void *left, const void *right)
 
 /* ---- one row ---------------------------------------------------------------------------------------- */
 
-static void read_nats(fr_span *span, const float *nats)
+void fr_span_sum(fr_span *span, const float *nats)
 {
     span->nats = 0;
-    for (int64_t p = span->first; p < span->end; p++)
-        span->nats += (double)nats[p];
+    for (int64_t i = 0; i < span->end - span->first; i++)
+        span->nats += (double)nats[i];
     if (!isfinite(span->nats))
         span->nats = NAN;
 }
@@ -73,16 +75,20 @@ static int32_t first_choice(const float *logits, int64_t vocab)
     return (int32_t)best;
 }
 
+void fr_span_choose(fr_span *span, int64_t position, const float *logits, int64_t vocab)
+{
+    int32_t choice = first_choice(logits, vocab);
+    if (choice < 0)
+        span->nats = NAN;
+    span->followed = span->followed && choice == span->ids[position + 1];
+}
+
 static void read_choices(fr_span *span, const float *logits, int64_t vocab)
 {
     span->nats = 0;
     span->followed = true;
-    for (int64_t p = span->first; p < span->end; p++) {
-        int32_t choice = first_choice(logits + p * vocab, vocab);
-        if (choice < 0)
-            span->nats = NAN;
-        span->followed = span->followed && choice == span->ids[p + 1];
-    }
+    for (int64_t p = span->first; p < span->end; p++)
+        fr_span_choose(span, p, logits + p * vocab, vocab);
 }
 
 static fr_status run_span(const group *g, int64_t row, int thread, fr_pool *pool, fr_error *error)
@@ -97,7 +103,7 @@ static fr_status run_span(const group *g, int64_t row, int thread, fr_pool *pool
     if (span->greedy)
         read_choices(span, out, g->scorer->vocab);
     else
-        read_nats(span, out);
+        fr_span_sum(span, out + span->first);
     return FR_OK;
 }
 
@@ -117,7 +123,7 @@ static fr_status run_group(group *g, int64_t count, fr_error *error)
     fr_scorer *scorer = g->scorer;
     fr_plan *plan;
     FR_TRY(
-        fr_scorer_plan(scorer, g->rows[0].length, g->rows[0].span->greedy ? "logits" : "nats", &plan, error));
+        fr_scorer_plan(scorer, g->rows[0].length, NULL, g->rows[0].span->greedy ? "logits" : "nats", &plan, error));
     g->plan = plan;
     if (count < scorer->threads) {
         for (int64_t row = 0; row < count; row++)
@@ -142,7 +148,7 @@ static fr_status run_groups(group *g, const placed *rows, int64_t count, fr_erro
     return FR_OK;
 }
 
-static fr_status place(const fr_scorer *scorer, int64_t count, fr_span *spans, placed *rows, fr_error *error)
+static fr_status check(const fr_scorer *scorer, int64_t count, const fr_span *spans, fr_error *error)
 {
     for (int64_t i = 0; i < count; i++) {
         const fr_span *s = &spans[i];
@@ -152,9 +158,7 @@ static fr_status place(const fr_scorer *scorer, int64_t count, fr_span *spans, p
         if (s->ids[s->end] < 0 || s->ids[s->end] >= scorer->vocab)
             return fr_error_set(error, FR_BAD_DATA, "scoring", NULL, "token id %d is outside the vocabulary",
                                 s->ids[s->end]);
-        rows[i] = (placed){row_length(scorer, s->end), &spans[i]};
     }
-    qsort(rows, (size_t)count, sizeof *rows, by_plan);
     return FR_OK;
 }
 
@@ -166,9 +170,11 @@ static fr_status run_all(fr_scorer *scorer, int64_t count, fr_span *spans, fr_ar
     g.targets = fr_arena_alloc(arena, (size_t)scorer->threads * sizeof *g.targets);
     if (!rows || !g.targets)
         return fr_error_memory(error, (size_t)count * sizeof *rows, "scoring spans");
-    FR_TRY(place(scorer, count, spans, rows, error));
-    for (int64_t i = 0; i < count; i++)
+    for (int64_t i = 0; i < count; i++) {
+        rows[i] = (placed){row_length(scorer, spans[i].end), &spans[i]};
         longest = spans[i].end > longest ? spans[i].end : longest;
+    }
+    qsort(rows, (size_t)count, sizeof *rows, by_plan);
     for (int i = 0; i < scorer->threads; i++) {
         g.targets[i] = fr_arena_alloc(arena, (size_t)longest * sizeof(int32_t));
         if (!g.targets[i])
@@ -181,9 +187,11 @@ fr_status fr_scorer_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_e
 {
     if (count <= 0)
         return FR_OK;
+    FR_TRY(check(scorer, count, spans, error));
     fr_arena arena;
     fr_arena_init(&arena, 1 << 16);
-    fr_status status = run_all(scorer, count, spans, &arena, error);
+    fr_status status = fr_scorer_hidden(scorer) ? fr_scorer_shared_spans(scorer, count, spans, &arena, error)
+                                                : run_all(scorer, count, spans, &arena, error);
     fr_arena_release(&arena);
     return status;
 }

@@ -24,6 +24,7 @@ struct fr_program {
     int descriptor;
     int64_t vocab; /* ours: the child can write to the header */
     double timeout;
+    int64_t longest; /* tokens of the last question */
     uint32_t asked, taken;
     ring_slot copy;
     float *row; /* logits of one row, for nats */
@@ -145,6 +146,9 @@ fr_status fr_program_logits(fr_program *p, int64_t document, int64_t T, const in
                             "positions %lld to %lld of a row cannot be asked for", (long long)first,
                             (long long)T);
     memcpy(h->tokens, tokens, (size_t)T * sizeof *tokens);
+    if (p->longest > T) /* what a longer question held must not be found behind a shorter one */
+        memset(h->tokens + T, 0, (size_t)(p->longest - T) * sizeof *tokens);
+    p->longest = T;
     h->document = document;
     h->T = T;
     h->first = first;

@@ -138,18 +138,13 @@ static json_t *clock_part(const fr_session *session)
 
 static bool put_score(const fr_session *session, json_t *root)
 {
-    const fr_session_score *score = &session->score;
-    bool scored = score->eval_set != NULL;
-    return fr_json_set_real(root, "val_bpb", scored ? score->val_bpb : NAN) &&
-           fr_json_set(root, "val_bytes", scored ? json_integer(score->bytes) : json_null()) &&
-           fr_json_set(root, "val_tokens", scored ? json_integer(score->tokens) : json_null()) &&
-           fr_json_set(root, "val_documents", scored ? json_integer(score->documents) : json_null()) &&
-           fr_json_set(root, "val_context", scored ? json_integer(score->context) : json_null()) &&
-           put_text(root, "eval_set", scored ? score->eval_set : NULL) &&
-           put_text(root, "val_text_sha256", score->text_sha256) &&
-           put_text(root, "val_layout", score->layout) &&
-           put_text(root, "val_byte_lengths", score->byte_lengths) &&
-           fr_json_set_real(root, "val_bpb_last_periodic", session->last_val_bpb);
+    static const char *const later[] = {"val_bpb",         "val_bytes",  "val_tokens",      "val_documents",
+                                        "val_context",     "eval_set",   "val_text_sha256", "val_layout",
+                                        "val_byte_lengths"};
+    for (size_t i = 0; i < sizeof later / sizeof *later; i++)
+        if (!fr_json_set(root, later[i], json_null()))
+            return false;
+    return fr_json_set_real(root, "val_bpb_last_periodic", session->last_val_bpb);
 }
 
 static bool put_time(const fr_session *session, json_t *root)
@@ -268,23 +263,29 @@ fr_status fr_run_record_write(fr_session *session, const char *status, fr_error 
 
 /* ---- the final score ---- */
 
-static fr_status copy(fr_session *session, const char *text, const char **out, fr_error *error)
+static bool set_score(json_t *record, const fr_bpb_result *r, double floor_bpb)
 {
-    *out = text ? fr_arena_strdup(&session->arena, text) : NULL;
-    return *out || !text ? FR_OK : fr_error_memory(error, strlen(text) + 1, "the score");
+    return fr_json_set_real(record, "val_bpb", r->val_bpb) && fr_json_set_real(record, "val_nats", r->nats) &&
+           fr_json_set_int(record, "val_bytes", r->bytes) && fr_json_set_int(record, "val_tokens", r->tokens) &&
+           fr_json_set_int(record, "val_documents", r->documents) &&
+           fr_json_set_string(record, "eval_set", r->eval_set) &&
+           fr_json_set_string(record, "val_text_sha256", r->text_sha256) &&
+           fr_json_set_string(record, "val_layout", r->layout) &&
+           fr_json_set_int(record, "val_context", r->context) &&
+           fr_json_set_real(record, "val_seconds", r->seconds) &&
+           fr_json_set_string(record, "val_byte_lengths", r->byte_lengths) &&
+           fr_json_set_real(record, "floor_bpb", floor_bpb);
 }
 
-fr_status fr_session_record_score(fr_session *session, const fr_session_score *score, fr_error *error)
+fr_status fr_run_record_score(const char *run_folder, const fr_bpb_result *result, double floor_bpb,
+                              fr_error *error)
 {
-    fr_session_score kept = *score;
-    if (!score->eval_set)
-        return fr_error_set(error, FR_BAD_USAGE, "score", NULL,
-                            "a score needs the name of its evaluation set");
-    FR_TRY(copy(session, score->eval_set, &kept.eval_set, error));
-    FR_TRY(copy(session, score->text_sha256, &kept.text_sha256, error));
-    FR_TRY(copy(session, score->tokenizer_sha256, &kept.tokenizer_sha256, error));
-    FR_TRY(copy(session, score->layout, &kept.layout, error));
-    FR_TRY(copy(session, score->byte_lengths, &kept.byte_lengths, error));
-    session->score = kept;
-    return fr_run_record_write(session, session->final_status ? session->final_status : "running", error);
+    json_t *record;
+    char path[4096];
+    FR_TRY(fr_json_read(&record, fr_path_join(path, sizeof path, run_folder, "run.json"), error));
+    fr_status status = set_score(record, result, floor_bpb)
+                           ? fr_json_write(record, path, error)
+                           : fr_error_set(error, FR_BAD_DATA, path, NULL, "it is no record of a run");
+    json_decref(record);
+    return status;
 }

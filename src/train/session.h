@@ -85,7 +85,6 @@ struct fr_session {
     fr_error failure;
     fr_step_log log;
     char recipe_sha256[65], tokenizer_sha256[65], binary_sha256[65];
-    fr_session_score score; /* text in `arena`; eval_set NULL: not scored */
     char *record;           /* run.json as last written */
     const char *final_status; /* after finish: "finished", "stopped", "failed" */
 };

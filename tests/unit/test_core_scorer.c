@@ -1,8 +1,9 @@
 /* Spans on a real scorer: the same bits one at a time and together, for any threads, beyond the context too;
- * and the sums are those of the logits. Then a whole evaluation with it: threads change nothing.
+ * with beginnings shared or not; and the sums are those of the logits. Then a whole evaluation with it: threads change nothing.
  */
 #include "frontier/core.h"
 
+#include "model/scorer.h"
 #include "model_fixture.h"
 #include "test.h"
 
@@ -55,6 +56,66 @@ TEST(company_and_threads_change_no_bit)
             CHECK_OK(fr_scorer_spans(scorer, 1, &alone, &error));
             CHECK(alone.nats == first[i].nats && spans[i].nats == first[i].nats);
             CHECK(alone.followed == first[i].followed && spans[i].followed == first[i].followed);
+        }
+        fr_scorer_free(scorer);
+    }
+}
+
+/* Spans as options come: groups with a common beginning of any length, some nothing but it. */
+static void make_options(fr_span *spans, int64_t vocab)
+{
+    int64_t shared = 0;
+    for (int i = 0; i < SPANS; i++) {
+        if (i % 5 == 0)
+            shared = (int64_t)(fr_rng_at(6, 0, (uint64_t)i) % 250);
+        int64_t own = (int64_t)(fr_rng_at(6, 1, (uint64_t)i) % 40), end = shared + own + (own + shared == 0);
+        for (int64_t t = 0; t <= MOST; t++)
+            ids[i][t] = (int32_t)(fr_rng_at(6, 2 + (t < shared ? (uint64_t)(i / 5) : 100 + (uint64_t)i), (uint64_t)t) %
+                                  (uint64_t)vocab);
+        int64_t first = shared ? shared - 1 : 0;
+        first = first < end ? first : end - 1;
+        spans[i] = (fr_span){.ids = ids[i], .first = i % 7 ? first : first / 2, .end = end, .greedy = i / 5 % 3 == 1};
+    }
+}
+
+/* Nats and choice of a span from the whole row alone, run by the functions that know no sharing. */
+static void whole_row(fr_scorer *scorer, const fr_span *s, double *nats, bool *followed)
+{
+    static int32_t targets[MOST];
+    static float losses[MOST];
+    int64_t vocab = fr_scorer_vocab(scorer);
+    float *logits = malloc((size_t)(s->end * vocab) * sizeof *logits);
+    fr_error error = {0};
+    for (int64_t p = 0; p < s->end; p++)
+        targets[p] = p < s->first ? -1 : s->ids[p + 1];
+    CHECK_OK(fr_scorer_nats(scorer, 1, s->end, s->ids, targets, losses, &error));
+    CHECK_OK(fr_scorer_logits(scorer, s->end, s->ids, 0, logits, &error));
+    *nats = 0;
+    *followed = true;
+    for (int64_t p = s->first; p < s->end; p++) {
+        int64_t best = 0;
+        for (int64_t v = 1; v < vocab; v++)
+            best = logits[p * vocab + v] > logits[p * vocab + best] ? v : best;
+        *nats += (double)losses[p];
+        *followed = *followed && best == s->ids[p + 1];
+    }
+    free(logits);
+}
+
+TEST(shared_beginnings_and_batches_change_no_bit)
+{
+    fr_span spans[SPANS];
+    fr_error error = {0};
+    for (int threads = 1; threads <= 3; threads++) {
+        fr_scorer *scorer = open_with(threads);
+        CHECK(fr_scorer_hidden(scorer) != NULL);
+        make_options(spans, fr_scorer_vocab(scorer));
+        CHECK_OK(fr_scorer_spans(scorer, SPANS, spans, &error));
+        for (int i = 0; i < SPANS; i++) {
+            double nats;
+            bool followed;
+            whole_row(scorer, &spans[i], &nats, &followed);
+            CHECK(spans[i].greedy ? spans[i].followed == followed : spans[i].nats == nats);
         }
         fr_scorer_free(scorer);
     }

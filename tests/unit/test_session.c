@@ -172,17 +172,19 @@ TEST(periodic_evaluation_and_the_final_score)
     CHECK_OK(fr_session_run(session, &error));
     CHECK_INT(count, 2);
     CHECK_INT(log_lines("evaluates"), 7);
-    fr_session_score score = {.val_bpb = 1.25,
-                              .bytes = 1000,
-                              .tokens = 300,
-                              .documents = 9,
-                              .context = 16,
-                              .eval_set = "valid",
-                              .text_sha256 = "ab",
-                              .layout = "stream",
-                              .byte_lengths = "raw"};
-    CHECK_OK(fr_session_record_score(session, &score, &error));
+    fr_bpb_result score = {.val_bpb = 1.25,
+                           .bytes = 1000,
+                           .tokens = 300,
+                           .documents = 9,
+                           .context = 16,
+                           .eval_set = "valid",
+                           .text_sha256 = "ab",
+                           .layout = "stream",
+                           .byte_lengths = "raw"};
+    char folder[700];
+    snprintf(folder, sizeof folder, "%s", options.run_folder);
     fr_session_free(session);
+    CHECK_OK(fr_run_record_score(folder, &score, (double)NAN, &error));
     json_t *record = run_record("evaluates");
     CHECK_NEAR(json_number_value(json_object_get(record, "val_bpb")), 1.25, 0, 0);
     CHECK_NEAR(json_number_value(json_object_get(record, "val_bpb_last_periodic")), 4, 0, 0);

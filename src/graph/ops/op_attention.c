@@ -120,9 +120,10 @@ void fr_attention_remember(const fr_call *call, int64_t row, int kv_head)
 typedef struct head_rows {
     const fr_call *call;
     const fr_attention_options *options;
-    int64_t T, width;
+    int64_t T, width;                /* keys; queries are those from position `shared` on */
     int64_t keys;                    /* rows of k and v there is room for: T, or a ring's */
-    int64_t first;                   /* token the row starts at */
+    int64_t first;                   /* token the row starts at, or would if it were in one piece */
+    int64_t before, shared;          /* positions 0 .. shared-1 lie at tokens before, before + 1, ... */
     double *k, *v, *dk, *dv;         /* keys x width each; the gradients in the backward pass only */
     double *q, *out, *dout, *dq, *p; /* one query: width each, p has `keys` */
 } head_rows;
@@ -175,13 +176,14 @@ static void store_head(const head_rows *rows, int input, int heads, int64_t t, i
 static void load_keys_and_values(head_rows *rows, int64_t first, int kv_head)
 {
     const fr_call *call = rows->call;
-    rows->first = first;
     for (int64_t t = 0; t < rows->T; t++) {
+        rows->first = t < rows->shared ? rows->before : first;
         load_head(rows, call->in[1], call->in_dtype[1], rows->options->kv_heads, t, kv_head,
                   rows->k + t * rows->width);
         load_head(rows, call->in[2], call->in_dtype[2], rows->options->kv_heads, t, kv_head,
                   rows->v + t * rows->width);
     }
+    rows->first = first;
 }
 
 static int64_t first_key(const head_rows *rows, int64_t i)
@@ -247,21 +249,33 @@ static void attention_continue(head_rows *rows)
         }
 }
 
+static void attend_row(head_rows *rows, int64_t first)
+{
+    int group = rows->options->heads / rows->options->kv_heads;
+    for (int kv_head = 0; kv_head < rows->options->kv_heads; kv_head++) {
+        load_keys_and_values(rows, first, kv_head);
+        for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
+            for (int64_t i = rows->shared; i < rows->T; i++)
+                attend(rows, head, i, i);
+    }
+}
+
 static void attention_forward(const fr_call *call)
 {
     head_rows rows = lay_out_scratch(call);
-    int group = rows.options->heads / rows.options->kv_heads;
     if (call->continuing.chunk > 0) {
         attention_continue(&rows);
         return;
     }
-    for (int64_t row = 0; row < call->extent.rows; row++)
-        for (int kv_head = 0; kv_head < rows.options->kv_heads; kv_head++) {
-            load_keys_and_values(&rows, row * rows.T, kv_head);
-            for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
-                for (int64_t i = 0; i < rows.T; i++)
-                    attend(&rows, head, i, i);
-        }
+    for (int64_t row = 0; row < call->extent.rows && !call->segments; row++)
+        attend_row(&rows, row * rows.T);
+    for (int64_t i = 0; call->segments && i < call->segments->count; i++) {
+        const fr_segment *segment = &call->segments->list[i];
+        rows.before = segment->before;
+        rows.shared = segment->before_count;
+        rows.T = rows.shared + segment->count;
+        attend_row(&rows, segment->first - rows.shared);
+    }
 }
 
 /* One query of one head: its d q, and its share of d k and d v. */

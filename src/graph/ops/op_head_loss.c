@@ -169,6 +169,7 @@ const fr_op fr_op_head_loss = {
     .max_inputs = 4,
     .outputs = 2,
     .infer = head_loss_infer,
+    .continues = true,
     .no_gradient = 1u << TARGETS | 1u << SCALE,
     .detached_outputs = 3,
     .backward_in_forward = true,

@@ -46,8 +46,9 @@ static size_t smear_sequence_bytes(const fr_call *call)
 const void *fr_smear_before(const fr_call *call, int64_t t)
 {
     size_t bytes = smear_sequence_bytes(call);
-    if (t % call->extent.T)
-        return (const char *)call->in[X] + (size_t)(t - 1) * bytes;
+    int64_t previous = call->segments ? call->segments->previous[t] : t % call->extent.T ? t - 1 : -1;
+    if (previous >= 0)
+        return (const char *)call->in[X] + (size_t)previous * bytes;
     const fr_sequence *s = call->continuing.chunk > 0 ? &call->sequences[t / call->extent.T] : NULL;
     return s && s->start > 0 ? (const char *)s->memory + call->sequence_offset : NULL;
 }

@@ -10,6 +10,8 @@
  * multiples of QUERIES. What a query sees is therefore summed in an order that depends on its position
  * alone: not on the number of rows, the length of the row beyond it, or threads. Tiles outside the window
  * or above the diagonal are never touched; inside a tile the rest is masked to probability exactly 0.
+ * So a block may as well begin elsewhere, as it does where rows share a beginning (fr_segments): the shared keys
+ * are loaded once for all that go on from them.
  *
  * Rows that continue a sequence take keys and values from its ring, by the same tiles at the same
  * positions: a long row through the same code, a single query with keys in the lanes instead, every sum in
@@ -36,6 +38,7 @@ typedef struct attention {
     int64_t rows;             /* of keys and values in memory; T rounded up to a whole block of queries */
     int64_t start, end;       /* positions of the row's queries: [start, end) */
     int64_t base;             /* position of the first key in memory */
+    int64_t token;            /* token of position `start` */
     float scale;
 } attention;
 
@@ -264,10 +267,10 @@ static void finish_block(const attention *a, const forward_memory *m, int head, 
 }
 
 /* The queries from position q on. */
-static void attend_block(const attention *a, const forward_memory *m, int head, int64_t row, int64_t q)
+static void attend_block(const attention *a, const forward_memory *m, int head, int64_t q)
 {
     float largest[QUERIES], sums[QUERIES];
-    int64_t token = row * a->T + q - a->start, count = a->end - q < QUERIES ? a->end - q : QUERIES;
+    int64_t token = a->token + q - a->start, count = a->end - q < QUERIES ? a->end - q : QUERIES;
     int64_t window = a->options->window, first = window > 0 && q > window ? q - window : 0;
     load_rows(a, a->call->in[0], a->call->in_dtype[0], a->options->heads, head, token, count, QUERIES,
               a->scale, m->q);
@@ -400,6 +403,7 @@ static void continue_row(attention *a, const forward_memory *m, int64_t row, int
     int64_t window = a->options->window;
     a->start = s->start;
     a->end = s->start + s->count;
+    a->token = row * a->T;
     a->base = (window > 0 && a->start > window ? a->start - window : 0) / TILE * TILE;
     fr_attention_remember(call, row, kv_head);
     if (s->count > 1) {
@@ -408,7 +412,7 @@ static void continue_row(attention *a, const forward_memory *m, int64_t row, int
     }
     for (int head = kv_head * group; head < (kv_head + 1) * group; head++) {
         for (int64_t q = a->start; s->count > 1 && q < a->end; q += QUERIES)
-            attend_block(a, m, head, row, q);
+            attend_block(a, m, head, q);
         if (s->count == 1)
             attend_one(a, m, &ring, row, head);
     }
@@ -420,23 +424,61 @@ static int64_t attention_jobs(const fr_call *call)
     return call->extent.rows * options->kv_heads;
 }
 
+/* Keys and values of positions [from, to) from token `token` on; then `room` rows in all, zero. */
+static void load_keys(const attention *a, const forward_memory *m, int kv_head, int64_t token, int64_t from,
+                      int64_t to, int64_t room)
+{
+    const fr_call *call = a->call;
+    int heads = a->options->kv_heads;
+    int64_t at = from * a->padded;
+    load_rows(a, call->in[1], call->in_dtype[1], heads, kv_head, token, to - from, room, 1, m->k + at);
+    load_rows(a, call->in[2], call->in_dtype[2], heads, kv_head, token, to - from, room, 1, m->v + at);
+}
+
+static void attend_queries(const attention *a, const forward_memory *m, int kv_head)
+{
+    int group = a->options->heads / a->options->kv_heads;
+    for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
+        for (int64_t q = a->start; q < a->end; q += QUERIES)
+            attend_block(a, m, head, q);
+}
+
+/* One key-value head of all segments. What the memory begins with is remembered, and not loaded again. */
+static void forward_segments(attention a, const forward_memory *m, int kv_head)
+{
+    int64_t loaded = -1, loaded_count = 0;
+    for (int64_t i = 0; i < a.call->segments->count; i++) {
+        const fr_segment *s = &a.call->segments->list[i];
+        a.start = s->before_count;
+        a.end = s->before_count + s->count;
+        a.token = s->first;
+        int64_t room = (a.end + QUERIES - 1) / QUERIES * QUERIES - a.start;
+        if (s->before_count && (loaded != s->before || loaded_count < s->before_count))
+            load_keys(&a, m, kv_head, s->before, 0, s->before_count, s->before_count);
+        load_keys(&a, m, kv_head, s->first, a.start, a.end, room);
+        attend_queries(&a, m, kv_head);
+        loaded = s->before_count ? s->before : s->first;
+        loaded_count = s->before_count ? s->before_count : s->count;
+    }
+}
+
 /* One key-value head of one row. */
 static void forward_job(const fr_call *call, int64_t job, void *memory)
 {
     attention a = attention_of(call);
     forward_memory m = forward_lay_out(&a, memory);
-    int kv_heads = a.options->kv_heads, group = a.options->heads / kv_heads;
-    int64_t row = job / kv_heads;
-    int kv_head = (int)(job % kv_heads);
+    int kv_head = (int)(job % a.options->kv_heads);
     if (call->continuing.chunk > 0) {
-        continue_row(&a, &m, row, kv_head);
+        continue_row(&a, &m, job / a.options->kv_heads, kv_head);
         return;
     }
-    load_rows(&a, call->in[1], call->in_dtype[1], kv_heads, kv_head, row * a.T, a.T, a.rows, 1, m.k);
-    load_rows(&a, call->in[2], call->in_dtype[2], kv_heads, kv_head, row * a.T, a.T, a.rows, 1, m.v);
-    for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
-        for (int64_t q = 0; q < a.T; q += QUERIES)
-            attend_block(&a, &m, head, row, q);
+    if (call->segments) {
+        forward_segments(a, &m, kv_head);
+        return;
+    }
+    a.token = job / a.options->kv_heads * a.T;
+    load_keys(&a, &m, kv_head, a.token, 0, a.T, a.rows);
+    attend_queries(&a, &m, kv_head);
 }
 
 static size_t forward_bytes(const fr_call *call)

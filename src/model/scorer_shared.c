@@ -1,0 +1,376 @@
+/* Spans, fast: what rows share is computed once, and the head only where it counts.
+ *
+ * The options of a question differ in their last words; what stands before, most of the work, is the same. So
+ * neighbouring spans that begin alike become a bundle: one segment with the common beginning, then one for
+ * the rest of each. Bundles fill a batch, a run of some hundred tokens, so that short rows make products as
+ * good as long ones do; batches go to the threads whole. The run stops before the head. The rows of the
+ * positions asked for are gathered, and a second plan, which begins where the first one ended, makes their
+ * nats or logits.
+ *
+ * None of this may change a bit of an answer: our products compute each row by itself (cpu/gemm.h), attention
+ * sums in an order that depends on the position alone (attention_kernels.h), and everything else works on
+ * tokens one by one. A model or a kernel of which that is not known goes the slow way, scorer_spans.c.
+ */
+#include "graph/ops/ops.h"
+#include "model/scorer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BATCH_TOKENS = 512, /* enough for good products, few enough for the caches */
+    HEAD_TOKENS = 64,
+    WORTH_SHARING = 32 /* tokens saved; a segment has a price too */
+};
+
+/* ---- can it be done? ---------------------------------------------------------------------------------- */
+
+/* Products of another library may sum a row differently in another company. */
+static void see_kernel(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel)
+{
+    bool *ours = context;
+    (void)node;
+    (void)pass;
+    *ours = *ours && !strstr(kernel->name, "onednn");
+}
+
+static bool ends_alike(const fr_graph *graph, const fr_tensor **hidden)
+{
+    const fr_tensor *nats = fr_graph_find(graph, "nats"), *logits = fr_graph_find(graph, "logits");
+    if (!nats || !nats->producer || nats->producer->op != &fr_op_head_loss || !logits || !logits->producer ||
+        logits->producer->op != &fr_op_head_logits)
+        return false;
+    *hidden = nats->producer->in[0];
+    return logits->producer->in[0] == *hidden && (*hidden)->producer && (*hidden)->rows == FR_TOKENS;
+}
+
+/* Asked once, when the scorer is made. */
+fr_status fr_scorer_find_hidden(fr_scorer *scorer, fr_error *error)
+{
+    const fr_tensor *hidden = NULL;
+    bool ours = true;
+    if (!ends_alike(scorer->graph, &hidden))
+        return FR_OK;
+    for (int n = 0; n < fr_graph_nodes(scorer->graph); n++)
+        if (fr_graph_node(scorer->graph, n)->op->check_extent) /* positions that end: rows must be rows */
+            return FR_OK;
+    fr_plan *plan;
+    FR_TRY(fr_scorer_plan(scorer, 64, NULL, "nats", &plan, error));
+    fr_plan_visit(plan, see_kernel, &ours);
+    if (ours && fr_plan_segmented(plan))
+        scorer->hidden = hidden;
+    return FR_OK;
+}
+
+const fr_tensor *fr_scorer_hidden(const fr_scorer *scorer)
+{
+    return scorer->hidden;
+}
+
+/* ---- bundles and batches ------------------------------------------------------------------------------ */
+
+typedef struct bundle {
+    fr_span *spans; /* neighbours */
+    int64_t count, shared;
+    int64_t tokens, asked; /* to run; positions to score */
+} bundle;
+
+typedef struct batch {
+    const bundle *bundles;
+    int64_t count, tokens, asked, segments;
+    const fr_plan *trunk;
+} batch;
+
+typedef struct batches {
+    fr_scorer *scorer;
+    const batch *list;
+    fr_plan *heads[2]; /* nats, logits */
+    int64_t columns;
+    size_t item; /* bytes of an element of the hidden tensor */
+    struct desk *desks;
+} batches;
+
+static int64_t common(const fr_span *a, const fr_span *b, int64_t most)
+{
+    int64_t n = 0;
+    most = a->end < most ? a->end : most;
+    most = b->end < most ? b->end : most;
+    while (n < most && a->ids[n] == b->ids[n])
+        n++;
+    return n;
+}
+
+/* Takes as many spans as make it cheaper. */
+static bundle take_bundle(fr_span *spans, int64_t left)
+{
+    bundle b = {.spans = spans, .count = 1, .shared = spans->end};
+    while (b.count < left && spans[b.count].greedy == spans->greedy) {
+        int64_t shared = common(spans, &spans[b.count], b.shared);
+        if (b.count * shared - (b.count - 1) * b.shared < WORTH_SHARING)
+            break;
+        b.shared = shared;
+        b.count++;
+    }
+    if (b.count == 1)
+        b.shared = 0;
+    b.tokens = b.shared;
+    for (int64_t i = 0; i < b.count; i++) {
+        b.tokens += spans[i].end - b.shared;
+        b.asked += spans[i].end - spans[i].first;
+    }
+    return b;
+}
+
+static int largest_first(const void *left, const void *right)
+{
+    const bundle *a = left, *b = right;
+    if (a->spans->greedy != b->spans->greedy)
+        return a->spans->greedy ? 1 : -1;
+    if (a->tokens != b->tokens)
+        return a->tokens > b->tokens ? -1 : 1;
+    return a->spans < b->spans ? -1 : a->spans > b->spans;
+}
+
+static batch take_batch(const bundle *bundles, int64_t left)
+{
+    batch b = {.bundles = bundles};
+    while (b.count < left && bundles[b.count].spans->greedy == bundles->spans->greedy &&
+           (b.count == 0 || b.tokens + bundles[b.count].tokens <= BATCH_TOKENS)) {
+        b.tokens += bundles[b.count].tokens;
+        b.asked += bundles[b.count].asked;
+        b.segments += 1 + bundles[b.count].count;
+        b.count++;
+    }
+    return b;
+}
+
+/* ---- one batch ---------------------------------------------------------------------------------------- */
+
+/* What a thread works with. */
+typedef struct desk {
+    int32_t *ids, *positions, *previous, *targets;
+    int64_t *places; /* tokens of the run whose rows are asked for */
+    fr_segment *segments;
+    char *hidden; /* those rows */
+    float *nats;
+    int64_t segment_count, tokens, asked;
+} desk;
+
+static int64_t add_segment(desk *d, const int32_t *ids, int64_t count, int64_t before, int64_t before_count)
+{
+    int64_t first = d->tokens;
+    if (count > 0) {
+        d->segments[d->segment_count++] = (fr_segment){first, count, before, before_count};
+        memcpy(d->ids + first, ids, (size_t)count * sizeof *ids);
+        d->tokens += count;
+    }
+    return first;
+}
+
+static void add_bundle(desk *d, const bundle *b)
+{
+    int64_t start = add_segment(d, b->spans[0].ids, b->shared, 0, 0);
+    for (int64_t i = 0; i < b->count; i++) {
+        const fr_span *s = &b->spans[i];
+        int64_t own = add_segment(d, s->ids + b->shared, s->end - b->shared, b->shared ? start : 0, b->shared);
+        for (int64_t p = s->first; p < s->end; p++) {
+            d->places[d->asked] = p < b->shared ? start + p : own + p - b->shared;
+            d->targets[d->asked++] = s->ids[p + 1];
+        }
+    }
+}
+
+static void lay_out(desk *d, const batch *b)
+{
+    d->segment_count = d->tokens = d->asked = 0;
+    for (int64_t i = 0; i < b->count; i++)
+        add_bundle(d, &b->bundles[i]);
+    fr_segments_fill(d->segments, d->segment_count, d->positions, d->previous);
+}
+
+static fr_status run_plan(const batches *all, const fr_plan *plan, int thread, fr_pool *pool,
+                          const fr_binding *bindings, int64_t tokens, const fr_segments *segments,
+                          fr_error *error)
+{
+    const fr_scorer *scorer = all->scorer;
+    fr_run_args args = {.arena = scorer->arenas[thread],
+                        .parameters = scorer->parameters,
+                        .prepared = fr_prepared_table(scorer->prepared),
+                        .inputs = bindings,
+                        .input_count = 2,
+                        .tokens = tokens,
+                        .segments = segments,
+                        .pool = pool};
+    return fr_plan_run(plan, &args, error);
+}
+
+static fr_status run_trunk(const batches *all, const batch *b, int thread, fr_pool *pool, fr_error *error)
+{
+    desk *d = &all->desks[thread];
+    const char *name = all->scorer->hidden->name;
+    size_t row = (size_t)all->columns * all->item;
+    fr_segments segments = {d->segments, d->segment_count, d->positions, d->previous};
+    const fr_binding bindings[] = {{"tokens", d->ids}, {"targets", d->ids}};
+    FR_TRY(run_plan(all, b->trunk, thread, pool, bindings, d->tokens, &segments, error));
+    const char *hidden = fr_plan_output(b->trunk, all->scorer->arenas[thread], name, NULL);
+    for (int64_t i = 0; i < d->asked; i++)
+        memcpy(d->hidden + (size_t)i * row, hidden + (size_t)d->places[i] * row, row);
+    return FR_OK;
+}
+
+/* The span and position of asked row i, walking on from the last one. */
+typedef struct walk {
+    const batch *batch;
+    int64_t bundle, span, position;
+} walk;
+
+static fr_span *next_asked(walk *w, int64_t *position)
+{
+    const bundle *b = &w->batch->bundles[w->bundle];
+    fr_span *s = &b->spans[w->span];
+    *position = s->first + w->position;
+    if (w->position == 0) {
+        s->nats = 0;
+        s->followed = true;
+    }
+    if (++w->position == s->end - s->first) {
+        w->position = 0;
+        if (++w->span == b->count) {
+            w->span = 0;
+            w->bundle++;
+        }
+    }
+    return s;
+}
+
+static fr_status run_head(const batches *all, const batch *b, int thread, fr_pool *pool, fr_error *error)
+{
+    desk *d = &all->desks[thread];
+    bool greedy = b->bundles->spans->greedy;
+    const fr_plan *plan = all->heads[greedy];
+    const void *arena = all->scorer->arenas[thread];
+    walk w = {.batch = b};
+    for (int64_t at = 0, count; at < d->asked; at += count) {
+        count = d->asked - at < HEAD_TOKENS ? d->asked - at : HEAD_TOKENS;
+        const fr_binding bindings[] = {
+            {all->scorer->hidden->name, d->hidden + (size_t)(at * all->columns) * all->item},
+            {"targets", d->targets + at}};
+        FR_TRY(run_plan(all, plan, thread, pool, bindings, count, NULL, error));
+        const float *out = fr_plan_output(plan, arena, greedy ? "logits" : "nats", NULL);
+        if (!greedy)
+            memcpy(d->nats + at, out, (size_t)count * sizeof *out);
+        for (int64_t i = 0, position; greedy && i < count; i++) {
+            fr_span *s = next_asked(&w, &position);
+            fr_span_choose(s, position, out + i * all->scorer->vocab, all->scorer->vocab);
+        }
+    }
+    const float *nats = d->nats;
+    for (int64_t i = 0; !greedy && i < b->count; i++)
+        for (int64_t k = 0; k < b->bundles[i].count; k++) {
+            fr_span *s = &b->bundles[i].spans[k];
+            fr_span_sum(s, nats);
+            nats += s->end - s->first;
+        }
+    return FR_OK;
+}
+
+static fr_status run_batch(const batches *all, int64_t index, int thread, fr_pool *pool, fr_error *error)
+{
+    const batch *b = &all->list[index];
+    lay_out(&all->desks[thread], b);
+    FR_TRY(run_trunk(all, b, thread, pool, error));
+    return run_head(all, b, thread, pool, error);
+}
+
+static void run_job(void *context, int64_t index, int thread)
+{
+    const batches *all = context;
+    fr_error error = {0};
+    scorer_failure *failed = &all->scorer->failures[thread];
+    if (failed->row < 0 && run_batch(all, index, thread, NULL, &error) != FR_OK)
+        *failed = (scorer_failure){index, error};
+}
+
+/* ---- all of them -------------------------------------------------------------------------------------- */
+
+static fr_status make_desks(batches *all, int64_t count, fr_arena *arena, fr_error *error)
+{
+    int64_t tokens = 0, asked = 0, segments = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const batch *b = &all->list[i];
+        tokens = b->tokens > tokens ? b->tokens : tokens;
+        asked = b->asked > asked ? b->asked : asked;
+        segments = b->segments > segments ? b->segments : segments;
+    }
+    size_t rows = (size_t)asked, bytes = rows * (size_t)all->columns * all->item;
+    all->desks = fr_arena_alloc(arena, (size_t)all->scorer->threads * sizeof *all->desks);
+    for (int i = 0; all->desks && i < all->scorer->threads; i++) {
+        desk *d = &all->desks[i];
+        *d = (desk){.ids = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
+                    .positions = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
+                    .previous = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
+                    .targets = fr_arena_alloc(arena, (rows + HEAD_TOKENS) * sizeof(int32_t)),
+                    .places = fr_arena_alloc(arena, rows * sizeof(int64_t)),
+                    .segments = fr_arena_alloc(arena, (size_t)segments * sizeof(fr_segment)),
+                    .hidden = fr_arena_alloc(arena, bytes),
+                    .nats = fr_arena_alloc(arena, rows * sizeof(float))};
+        if (!d->ids || !d->positions || !d->previous || !d->targets || !d->places || !d->segments ||
+            !d->hidden || !d->nats)
+            return fr_error_memory(error, bytes, "scoring spans");
+    }
+    return all->desks ? FR_OK : fr_error_memory(error, sizeof *all->desks, "scoring spans");
+}
+
+/* A few lengths serve every batch: plans run fewer tokens than they were made for. */
+static fr_status find_plans(batches *all, batch *list, int64_t count, fr_error *error)
+{
+    const char *hidden = all->scorer->hidden->name;
+    for (int64_t i = 0; i < count; i++) {
+        fr_plan *trunk;
+        int64_t length = BATCH_TOKENS;
+        while (length < list[i].tokens)
+            length += length / 2;
+        FR_TRY(fr_scorer_plan(all->scorer, length, NULL, hidden, &trunk, error));
+        list[i].trunk = trunk;
+    }
+    for (int greedy = 0; greedy < 2; greedy++)
+        FR_TRY(fr_scorer_plan(all->scorer, HEAD_TOKENS, hidden, greedy ? "logits" : "nats",
+                              &all->heads[greedy], error));
+    return FR_OK;
+}
+
+static fr_status run_batches(batches *all, int64_t count, fr_error *error)
+{
+    fr_scorer *scorer = all->scorer;
+    if (count < scorer->threads) {
+        for (int64_t i = 0; i < count; i++)
+            FR_TRY(run_batch(all, i, 0, scorer->pool, error));
+        return FR_OK;
+    }
+    for (int i = 0; i < scorer->threads; i++)
+        scorer->failures[i].row = -1;
+    fr_pool_for(scorer->pool, count, run_job, all);
+    return fr_scorer_failure(scorer, error);
+}
+
+fr_status fr_scorer_shared_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_arena *arena,
+                                 fr_error *error)
+{
+    batches all = {.scorer = scorer,
+                   .columns = scorer->hidden->columns,
+                   .item = scorer->numerics == FR_NUMERICS_BF16 ? 2 : 4};
+    int64_t bundle_count = 0, batch_count = 0;
+    bundle *bundles = fr_arena_alloc(arena, (size_t)count * sizeof *bundles);
+    batch *list = fr_arena_alloc(arena, (size_t)count * sizeof *list);
+    if (!bundles || !list)
+        return fr_error_memory(error, (size_t)count * sizeof *list, "scoring spans");
+    for (int64_t at = 0; at < count; at += bundles[bundle_count++].count)
+        bundles[bundle_count] = take_bundle(spans + at, count - at);
+    qsort(bundles, (size_t)bundle_count, sizeof *bundles, largest_first);
+    for (int64_t at = 0; at < bundle_count; at += list[batch_count++].count)
+        list[batch_count] = take_batch(bundles + at, bundle_count - at);
+    all.list = list;
+    FR_TRY(make_desks(&all, batch_count, arena, error));
+    FR_TRY(find_plans(&all, list, batch_count, error));
+    return run_batches(&all, batch_count, error);
+}
