@@ -35,7 +35,7 @@ fr_status fr_run_recipe_load(fr_recipe *recipe, const char *run_folder, fr_error
     if (!fr_path_exists(record))
         return FR_OK;
     FR_TRY(fr_json_read(&run, record, error));
-    const char *wanted = json_string_value(json_object_get(json_object_get(run, "hashes"), "recipe"));
+    const char *wanted = json_string_value(json_object_get(json_object_get(run, "hashes"), "recipe_file"));
     fr_status status = wanted ? fr_sha256_file(path, found, error) : FR_OK;
     if (status == FR_OK && wanted && strcmp(wanted, found) != 0)
         status = fr_error_set(error, FR_BAD_DATA, path, "put back the file the run was made with",

@@ -19,25 +19,32 @@ enum { RECORD_SCHEMA = 1 };
 
 /* ---- hashes ---- */
 
-/* The clock section decides how long a run is, not what it computes at a given progress: it may change on resume. */
-static fr_status hash_recipe(fr_session *session, fr_error *error)
+static fr_status hash_recipe(const fr_recipe *recipe, char sha256[65], fr_error *error)
 {
-    fr_recipe recipe = session->options.recipe, plain;
-    FR_TRY(fr_recipe_defaults(&plain, error));
-    recipe.clock = plain.clock;
     fr_buffer text;
     fr_buffer_init(&text, 0);
-    fr_recipe_write(&recipe, &text);
+    fr_recipe_write(recipe, &text);
     fr_status status = text.failed ? fr_error_memory(error, text.length, "the recipe's hash") : FR_OK;
     if (status == FR_OK)
-        fr_sha256(text.data, text.length, session->recipe_sha256);
+        fr_sha256(text.data, text.length, sha256);
     fr_buffer_release(&text);
     return status;
 }
 
+/* The clock section decides how long a run is, not what it computes at a given progress: it may change on resume. The
+ * whole text is recipe.toml, by which the file is known again. */
+static fr_status hash_recipes(fr_session *session, fr_error *error)
+{
+    fr_recipe recipe = session->options.recipe, plain;
+    FR_TRY(fr_recipe_defaults(&plain, error));
+    recipe.clock = plain.clock;
+    FR_TRY(hash_recipe(&recipe, session->recipe_sha256, error));
+    return hash_recipe(&session->options.recipe, session->recipe_file_sha256, error);
+}
+
 fr_status fr_run_record_identify(fr_session *session, fr_error *error)
 {
-    FR_TRY(hash_recipe(session, error));
+    FR_TRY(hash_recipes(session, error));
     fr_tokenizer_hash(fr_corpus_tokenizer(session->corpus), session->tokenizer_sha256);
     if (fr_sha256_file("/proc/self/exe", session->binary_sha256, NULL) != FR_OK)
         session->binary_sha256[0] = '\0'; /* systems without /proc: null in the record */
@@ -55,6 +62,7 @@ static json_t *hashes_part(const fr_session *session)
 {
     json_t *part = json_object();
     bool whole = part && put_text(part, "recipe", session->recipe_sha256) &&
+                 put_text(part, "recipe_file", session->recipe_file_sha256) &&
                  put_text(part, "data", fr_corpus_hash(session->corpus)) &&
                  put_text(part, "tokenizer", session->tokenizer_sha256) &&
                  put_text(part, "binary", session->binary_sha256) &&

@@ -84,7 +84,7 @@ struct fr_session {
     double last_val_bpb;    /* of the periodic evaluation; NaN: none */
     fr_error failure;
     fr_step_log log;
-    char recipe_sha256[65], tokenizer_sha256[65], binary_sha256[65];
+    char recipe_sha256[65], recipe_file_sha256[65], tokenizer_sha256[65], binary_sha256[65];
     char *record;           /* run.json as last written */
     const char *final_status; /* after finish: "finished", "stopped", "failed" */
 };

@@ -1,6 +1,6 @@
 # The probes: honest runs pass with no difference at all, every kind of leak fails the probes that concern it, and a score that
 # is too good is refused until the very weights that reached it passed.
-tiny="--set model.depth=1 --set model.width=32 --set model.head_dim=16 --set model.context=128 --set optim.batch_tokens=256"
+tiny="--set model.depth=1 --set model.width=32 --set model.head_dim=16 --set model.context=128 --set optim.batch_tokens=1024"
 train() { frontier train --recipe "$TOP/recipes/baseline.toml" $tiny --clock virtual:1 --unscored "$@" >/dev/null 2>&1; }
 frontier data world --out world --bytes 200K --vocab 300 >/dev/null
 train --data world --out run --set clock.max_steps=2
@@ -25,11 +25,13 @@ echo "# an honest program"
 verdicts honest
 echo "# too good to be true"
 frontier eval bpb targets 2>&1 | sed 's/: [0-9.]* is below/: N is below/'; echo "exit ${PIPESTATUS[0]}"
-cp honest/causality.json targets/
+cp honest/causality.json targets/ # of other weights and another program
 frontier eval bpb targets 2>&1 | sed 's/: [0-9.]* is below/: N is below/'; echo "exit ${PIPESTATUS[0]}"
 echo "# good because the text is that easy: believed once it passed"
-for i in $(seq 400); do printf 'the bird sees the tree and the tree sees the bird and %.0s' 1 2 3; echo; done >easy.txt
-frontier data import --out easy --vocab 300 --valid-fraction 0.1 easy.txt >/dev/null 2>&1
+for i in $(seq 400); do
+    printf '{"text": "%d %s"}\n' $i "$(printf 'the bird sees the tree and the tree sees the bird and %.0s' 1 2 3 4)"
+done >easy.jsonl
+frontier data import --out easy --vocab 300 --valid-fraction 0.1 easy.jsonl >/dev/null 2>&1
 train --data easy --out easy-run --set clock.max_steps=60
 frontier eval bpb easy-run 2>/dev/null; echo "exit $?"
 verdicts easy-run
