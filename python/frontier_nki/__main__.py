@@ -1,0 +1,125 @@
+"""python -m frontier_nki SCRIPT [args]: the command behind `frontier nki run`, compare, check and accept.
+
+Runs a script as Python would, with `nki` and `neuronxcc.nki` served by the simulator, and reports on the kernels it
+launched. What the script prints is left alone; under --json it goes to stderr and the last line of stdout is the object.
+"""
+import argparse
+import json
+import os
+import runpy
+import sys
+import traceback
+
+try:
+    import numpy  # noqa: F401
+except ImportError:
+    sys.exit("frontier: error: numpy: this Python has no numpy, which kernels' inputs and outputs are\n"
+             "  hint: apt-get install python3-numpy, or python3 -m pip install numpy")
+
+from . import _core, finder, report, session  # noqa: E402
+
+OK, ANSWER_NO, USAGE, ENVIRONMENT = 0, 1, 2, 4
+
+
+def fail(code, where, what, hint):
+    text = f"frontier: error: {where}: {what}\n  hint: {hint}\n"
+    sys.stderr.write(text)
+    if report.json_mode:
+        print(json.dumps({"error": {"what": what, "where": where, "hint": hint}, "exit": code}, sort_keys=True))
+    return code
+
+
+def parser():
+    p = argparse.ArgumentParser(prog="frontier nki run", allow_abbrev=False, add_help=False)
+    p.add_argument("--machine")
+    p.add_argument("--json", action="store_true")
+    p.add_argument("--trace")
+    p.add_argument("--timing-only", action="store_true")
+    p.add_argument("--backend", choices=["simulator", "aws"], default="simulator")
+    p.add_argument("script")
+    p.add_argument("arguments", nargs=argparse.REMAINDER)
+    return p
+
+
+def kernel_frames(error):
+    """The traceback without this package's own frames."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__)
+              if not f.filename.startswith(os.path.dirname(os.path.abspath(__file__))) and "runpy" not in f.filename
+              and "<frozen" not in f.filename]
+    return "".join(traceback.format_list(frames[-3:]))
+
+
+def run_script(path, arguments):
+    """The script's exit code; its own exceptions are shown as Python shows them."""
+    sys.argv = [path, *arguments]
+    sys.path[0] = os.path.dirname(os.path.abspath(path))
+    try:
+        runpy.run_path(path, run_name="__main__")
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
+    except (_core.RuleError, _core.UsageError) as error:
+        sys.stderr.write(kernel_frames(error))
+        text = str(error).split("\n  fix: ")
+        return fail(ANSWER_NO, "kernel", text[0], text[1] if len(text) > 1 else "frontier nki rules lists the rules")
+    except Exception:
+        traceback.print_exc()
+        return ANSWER_NO
+    return OK
+
+
+def announce_aws(backend):
+    where = finder.aws_package()
+    if backend == "aws":
+        return where is not None
+    if where:
+        report.note(f"AWS's own package is installed ({where}); this run uses the simulator, --backend aws uses theirs")
+    return True
+
+
+def finish(code, out):
+    machines = {name: _core.Core(session.machine_named(name)[1]).machine for name in
+                {r.machine for r in session.results}}
+    if report.json_mode:
+        answer = report.as_json(session.results, machines)
+        answer["exit"] = code
+        print(json.dumps(answer, sort_keys=True), file=out)
+    else:
+        for result in session.results:
+            report.print_result(result, machines[result.machine], out)
+        if not session.results and code == OK:
+            report.note("the script launched no kernel")
+    return code
+
+
+def main(arguments):
+    if arguments[:1] == ["accept"]:
+        from .accept import main as accept
+        return accept(arguments[1:])
+    if arguments[:1] in (["compare"], ["check"]):
+        from . import checks
+        return checks.main(arguments)
+    options = parser().parse_args(arguments)
+    report.json_mode = options.json
+    session.options.machine, session.options.timing_only = options.machine, options.timing_only
+    session.options.trace = options.trace
+    if not os.path.exists(options.script):
+        return fail(3, options.script, "no such script", "frontier nki run SCRIPT")
+    if not announce_aws(options.backend):
+        return fail(ENVIRONMENT, "--backend aws", "AWS's nki package is not installed in this Python",
+                    "leave --backend out to use the simulator")
+    out = sys.stdout
+    if options.json:
+        sys.stdout = sys.stderr
+    if options.backend == "simulator":
+        finder.install()
+    try:
+        session.target()
+    except _core.UsageError as error:
+        return fail(USAGE, "--machine", str(error), "frontier nki run SCRIPT --machine trn2")
+    code = run_script(options.script, options.arguments)
+    sys.stdout = out
+    return finish(code, out)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""`neuronxcc` as a script sees it: the older style, on the simulated core."""

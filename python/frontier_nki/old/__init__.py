@@ -1,0 +1,1 @@
+"""The older style (neuronxcc.nki): values, masks, index tiles, block dimensions; a thin layer over the core."""
