@@ -94,11 +94,37 @@ $(BUILD)/tests/cli/schema_check: $(BUILD)/tests/cli/schema_check.o ; $(link)
 # `make fuzz` builds the same targets with libFuzzer.
 $(BUILD)/tests/fuzz/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/libfrontier.a ; $(link)
 
+# ---- the Python package --------------------------------------------------------------------------------------
+
+# One extension on the stable ABI (3.11 and later) from python/_core, src/neuron and the base files they use. Python's own
+# interface takes char * where it means const char *, hence no -Wwrite-strings there.
+PYTHON       ?= python3
+PYTHON_INCLUDE = $(shell $(PYTHON) -c 'import sysconfig; print(sysconfig.get_paths()["include"])' 2>/dev/null)
+NKI_OBJECTS  := $(patsubst %.c,$(BUILD)/%.o,$(wildcard python/_core/*.c))
+NKI_PACKAGE  := $(BUILD)/python/frontier_nki
+NKI_SCRIPTS  := $(wildcard python/frontier_nki/*.py python/frontier_nki/*/*.py python/frontier_nki/*/*/*.py python/frontier_nki/*/*/*/*.py)
+NKI_FILES    := $(NKI_SCRIPTS:python/%=$(BUILD)/python/%) $(patsubst machines/%,$(NKI_PACKAGE)/machines/%,$(wildcard machines/trn*.toml))
+
+$(BUILD)/python/_core/%.o: KERNEL_FLAGS = -isystem $(PYTHON_INCLUDE) -Wno-write-strings
+$(NKI_PACKAGE)/_core.abi3.so: $(NKI_OBJECTS) $(BUILD)/libfrontier.a
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS_ALL) -shared -Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,--gc-sections $(NKI_OBJECTS) $(BUILD)/libfrontier.a $(LIBS) -o $@
+$(NKI_PACKAGE)/machines/%: machines/%
+	@mkdir -p $(@D); cp $< $@
+$(BUILD)/python/%.py: python/%.py
+	@mkdir -p $(@D); sed 's/@VERSION@/$(VERSION)/' $< >$@
+
+nki-headers:
+	@[ -f "$(PYTHON_INCLUDE)/Python.h" ] || { echo "frontier: make nki needs Python's headers ($(PYTHON) has none): apt-get install python3-dev python3-numpy" >&2; exit 4; }
+nki: nki-headers
+	+@$(MAKE) -s $(NKI_PACKAGE)/_core.abi3.so $(NKI_FILES) $(BUILD)/frontier
+	@$(PYTHON) scripts/wheel.py $(BUILD) $(VERSION)
+
 unit: $(UNIT_TESTS)
 examples: $(EXAMPLES)
 benches: $(BENCHES)
 
-.PHONY: all unit examples benches FORCE clean help deps deps-all check check-all demo install uninstall fuzz bench-peers format-check
+.PHONY: all nki nki-headers unit examples benches FORCE clean help deps deps-all check check-all demo install uninstall fuzz bench-peers format-check
 .PRECIOUS: $(BUILD)/%.o
 
 # ---- tests -------------------------------------------------------------------------------------------------
@@ -157,6 +183,7 @@ help:
 	@echo "make check      set-up and tests, under 10 minutes on 2 cores"
 	@echo "make check-all  adds sanitizers and slow tiers"
 	@echo "make fuzz       fuzz every reader of files with libFuzzer (FUZZ_SECONDS=60 each)"
+	@echo "make nki        the Python package of the simulated NeuronCore, and its wheel, in build/python"
 	@echo "make examples benches    build the examples and benchmarks"
 	@echo "make bench-peers         this trainer beside others, on this machine"
 	@echo "make install PREFIX=/usr/local DESTDIR=   and uninstall"

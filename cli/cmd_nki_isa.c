@@ -64,14 +64,17 @@ static void signature(cli_run *run, const fr_neuron_instruction *instruction)
     cli_print(run, ")\n");
 }
 
-static void print_parameters(cli_run *run, const fr_neuron_instruction *instruction, const char *row)
+static void print_parameters(cli_run *run, const fr_neuron_instruction *instruction, bool markdown)
 {
     for (int i = 0; i < parameter_count(instruction); i++) {
         const fr_neuron_parameter *p = &instruction->parameters[i];
         char kind[300];
         snprintf(kind, sizeof kind, "%s%s%s%s", kind_words[p->kind], p->kind == FR_NEURON_CHOICE ? ": " : "",
                  p->kind == FR_NEURON_CHOICE && p->choices ? p->choices : "", p->required ? "" : " (optional)");
-        cli_print(run, row, p->name, kind, text_or(p->text));
+        if (markdown)
+            cli_print(run, "| `%s` | %s | %s |\n", p->name, kind, text_or(p->text));
+        else
+            cli_print(run, "  %-12s %s: %s\n", p->name, kind, text_or(p->text));
     }
 }
 
@@ -82,7 +85,7 @@ static void print_plain(cli_run *run, const fr_neuron_instruction *instruction)
     signature(run, instruction);
     cli_print(run, "  %s\n\n  engines      %s, NeuronCore v%d and later\n", text_or(instruction->summary), engines,
               instruction->least_generation > 2 ? instruction->least_generation : 2);
-    print_parameters(run, instruction, "  %-12s %s: %s\n");
+    print_parameters(run, instruction, false);
     cli_print(run, "\n  semantics    %s\n  limits       %s\n  cost         %s%s\n  source       %s\n", text_or(instruction->semantics),
               text_or(instruction->limits), text_or(instruction->cost), instruction->cost_guessed ? " (a guess)" : "",
               text_or(instruction->cost_source));
@@ -102,7 +105,7 @@ static void print_markdown(cli_run *run, const fr_neuron_instruction *instructio
     signature(run, instruction);
     cli_print(run, "```\n\nEngines: %s. NeuronCore v%d and later.\n\n| operand | kind | meaning |\n|---|---|---|\n", engines,
               instruction->least_generation > 2 ? instruction->least_generation : 2);
-    print_parameters(run, instruction, "| `%s` | %s | %s |\n");
+    print_parameters(run, instruction, true);
     cli_print(run, "\n## Semantics\n\n%s\n\n## Limits\n\n%s\n\n## Cost\n\n%s%s\n\nSource: %s\n", text_or(instruction->semantics),
               text_or(instruction->limits), text_or(instruction->cost), instruction->cost_guessed ? " This is a guess." : "",
               text_or(instruction->cost_source));
@@ -174,7 +177,7 @@ static fr_status run_isa(cli_run *run, fr_error *error)
     for (int i = 0; i < count; i++) {
         json_array_append_new(list, instruction_json(table[i]));
         if (cli_flag(run, "markdown"))
-            cli_print(run, "%s", i ? "\n" : ""), print_markdown(run, table[i]);
+            print_markdown(run, table[i]);
         else
             cli_print(run, "  %-26s %s\n", table[i]->name, text_or(table[i]->summary));
     }

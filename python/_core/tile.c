@@ -170,6 +170,8 @@ static bool view_index(const tile_object *tile, fr_neuron_view *view)
     if (!index)
         return false;
     view->index = index->storage->tensor;
+    view->index_partition = (int16_t)index->partition;
+    view->index_partitions = (int16_t)(tile_on_chip(index) ? index->shape[0] : 1);
     view->index_offset = index->offset;
     Py_DECREF((PyObject *)index); /* tile->index keeps it */
     return true;

@@ -1,0 +1,197 @@
+"""frontier nki accept DIR: the public kernels of a checkout, unmodified, against numpy.
+
+An adapter says which file, which function, which inputs and what numpy makes of them; the kernel's file itself is loaded
+as it is. Modules that a file imports for other purposes and that are not installed here (torch, torch_xla, jax, ...) are
+stood in for while it loads, so that a kernel needing none of them runs. DIR may hold several repositories.
+"""
+import importlib
+import importlib.util
+import json
+import os
+import sys
+import time
+import traceback
+import types
+
+import numpy as np
+
+from .. import _core, finder, report, session
+
+ADAPTERS = ("moe", "samples", "nkipy", "accelopt", "autocomp", "library")
+
+
+class Case:
+    """One kernel: `run(module)` yields (name, what the kernel returned, what numpy says)."""
+
+    def __init__(self, row, path, run, tolerance=1e-5, package=None, prelude=False, seconds=1):
+        self.row, self.path, self.run, self.tolerance = row, path, run, tolerance
+        self.package, self.prelude, self.seconds = package, prelude, seconds
+
+
+class StandIn(types.ModuleType):
+    """A module that is not installed: every name is a class that does nothing."""
+
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {"__init__": lambda self, *a, **k: None, "__call__": lambda self, *a, **k: None})
+
+
+class StandIns:
+    """The last finder: stands in for what kernels' files import beside nki."""
+
+    NAMES = {"torch", "torch_xla", "torch_neuronx", "jax", "nkipy", "neuronpy", "pytest", "tqdm", "spike", "matplotlib",
+             "libneuronxla", "neuron_dtypes", "scipy", "ml_dtypes", "typing_extensions"}
+
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name.split(".")[0] in cls.NAMES:
+            return importlib.util.spec_from_loader(name, cls, is_package=True)
+        return None
+
+    @staticmethod
+    def create_module(spec):
+        return StandIn(spec.name)
+
+    @staticmethod
+    def exec_module(module):
+        pass
+
+
+def load(path, case):
+    """The kernel's file as a module."""
+    folder = os.path.dirname(path)
+    if case.package:  # a file of a package: its root is the folder that holds the package
+        root = path[:path.rindex(os.sep + case.package.split(".")[0] + os.sep)]
+        sys.path.insert(0, root)
+        return importlib.import_module(case.package)
+    sys.path.insert(0, folder)
+    name = os.path.splitext(os.path.basename(path))[0]
+    if case.prelude:  # a harness gives these names to files that do not import them
+        import math
+
+        import nki
+        import nki.isa as nisa
+        import nki.language as nl
+        module = types.ModuleType(name)
+        module.__dict__.update(nki=nki, nisa=nisa, nl=nl, np=np, math=math, __file__=path)
+        with open(path) as f:
+            exec(compile(f.read(), path, "exec"), module.__dict__)
+        return module
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def difference(actual, wanted):
+    """Largest difference over the largest magnitude of what is wanted."""
+    actual, wanted = np.asarray(actual, dtype=np.float64), np.asarray(wanted, dtype=np.float64)
+    if actual.shape != wanted.shape:
+        return float("inf")
+    if not np.isfinite(actual).all():
+        return float("inf")
+    return float(np.abs(actual - wanted).max() / max(1e-30, np.abs(wanted).max()))
+
+
+def locate(top):
+    """{path suffix: full path} of every Python file below the folder."""
+    found = []
+    for folder, folders, files in os.walk(top):
+        folders[:] = [f for f in folders if not f.startswith(".")]
+        found += [os.path.join(folder, f) for f in files if f.endswith(".py")]
+    return found
+
+
+def try_case(case, path):
+    """[(name, difference, predicted us)] and an error text."""
+    rows, modules, paths = [], set(sys.modules), list(sys.path)
+    try:
+        module = load(path, case)
+        for name, actual, wanted in case.run(module):
+            results = actual if isinstance(actual, (tuple, list)) else (actual,)
+            wants = wanted if isinstance(wanted, (tuple, list)) else (wanted,)
+            worst = max(difference(a, w) for a, w in zip(results, wants))
+            rows.append((name, worst, session.results[-1].predicted_us if session.results else 0.0))
+        return rows, None
+    except (Exception, SystemExit) as error:
+        frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == path]
+        where = f"line {frames[-1].lineno}: " if frames else ""
+        return rows, f"{where}{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+    finally:
+        sys.path[:] = paths
+        for name in set(sys.modules) - modules:  # two repositories may use one module name
+            if not name.startswith(("nki", "neuronxcc", "frontier_nki", "numpy")) or name.startswith("nkilib"):
+                sys.modules.pop(name, None)
+
+
+def cases():
+    for name in ADAPTERS:
+        yield from importlib.import_module(f"{__name__}.{name}").CASES
+
+
+def line(row, path, name, worst, microseconds, status):
+    shown = f"{worst:.1e}" if worst is not None else "-"
+    timed = f"{microseconds:12.1f} us" if microseconds else f"{'-':>15}"
+    return f"{row:>3}  {path:<64}  {name:<28}  {shown:>8}  {timed}  {status}"
+
+
+def main(arguments):
+    import argparse
+    parser = argparse.ArgumentParser(prog="frontier nki accept")
+    parser.add_argument("dir")
+    parser.add_argument("--only")
+    parser.add_argument("--machine")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    session.options.machine = options.machine
+    if not os.path.isdir(options.dir):
+        sys.stderr.write(f"frontier: error: {options.dir}: no such folder\n  hint: a checkout of a repository of NKI kernels\n")
+        return 3
+    finder.install()
+    sys.meta_path.append(StandIns)
+    out = sys.stderr if options.json else sys.stdout
+    files, table = locate(options.dir), []
+    for case in sorted(cases(), key=lambda c: c.row):
+        path = next((f for f in files if f.endswith(os.sep + case.path)), None)
+        if path and (not options.only or options.only in case.path):
+            table += report_case(case, path, out)
+    return finish(table, options, out)
+
+
+def report_case(case, path, out):
+    rows, started = [], time.monotonic()
+    del session.results[:]
+    results, error = try_case(case, path)
+    for name, worst, microseconds in results:
+        good = worst <= case.tolerance
+        rows.append({"row": case.row, "path": case.path, "kernel": name, "difference": worst if worst < 1e300 else None,
+                     "predicted_us": microseconds, "passed": good, "error": "" if good else "differs from numpy"})
+    if error:
+        rows.append({"row": case.row, "path": case.path, "kernel": "-", "difference": None, "predicted_us": 0.0,
+                     "passed": False, "error": error})
+    for r in rows:
+        print(line(r["row"], r["path"], r["kernel"], r["difference"], r["predicted_us"],
+                   "ok" if r["passed"] else "FAILED " + r["error"]), file=out, flush=True)
+    elapsed = time.monotonic() - started
+    for r in rows:
+        r["seconds"] = elapsed
+    return rows
+
+
+def finish(table, options, out):
+    passed = sum(1 for r in table if r["passed"])
+    code = 0 if table and passed == len(table) else 1
+    print(f"{passed} of {len(table)} kernels agree with numpy", file=out)
+    if not table:
+        print(f"frontier nki: no kernel that the adapters know is under {options.dir}", file=sys.stderr)
+    if options.json:
+        print(json.dumps({"kernels": table, "passed": passed, "failed": len(table) - passed, "exit": code},
+                         sort_keys=True))
+    return code
+
+
+__all__ = ["Case", "main", "_core", "report"]

@@ -1,0 +1,49 @@
+"""ucb-bar/autocomp: reference kernels in the dst-first style; its harness gives the files nki, nl, nisa and math."""
+import numpy as np
+
+from . import Case
+
+ADVANCED, TUTORIAL = "sols/trn-advanced-nki2/", "sols/trn-tutorial-nki2/"
+
+
+def rope(module):
+    random = np.random.default_rng(20)
+    x = random.standard_normal((128, 1024), dtype=np.float32)
+    cos, sin = (random.standard_normal((64, 1024), dtype=np.float32) for _ in range(2))
+    low, high = x[:64], x[64:]
+    yield "rope 128x1024", module.solution(x, cos, sin), np.concatenate([low * cos - high * sin, high * cos + low * sin])
+
+
+def cumsum(module):
+    x = np.random.default_rng(21).standard_normal((300, 5000), dtype=np.float32)
+    yield "cumsum 300x5000", module.solution(x), np.cumsum(x, -1, dtype=np.float64)
+
+
+def transpose(module):
+    x = np.random.default_rng(22).standard_normal((3, 256, 384), dtype=np.float32)
+    yield "transpose 3x256x384", module.solution(x, 1), x.transpose(0, 2, 1)
+
+
+def rms_norm(module):
+    random = np.random.default_rng(23)
+    x, g = random.standard_normal((300, 1024), dtype=np.float32), random.standard_normal(1024, dtype=np.float32)
+    wanted = x / np.sqrt((x.astype(np.float64) ** 2).mean(-1, keepdims=True)) * g
+    yield "rms_norm 300x1024", module.solution(x, g), wanted
+
+
+def layer_norm(module):
+    random = np.random.default_rng(24)
+    x = random.standard_normal((300, 1024), dtype=np.float32)
+    gamma, beta = (random.standard_normal(1024, dtype=np.float32) for _ in range(2))
+    wide = x.astype(np.float64)
+    wanted = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * gamma + beta
+    yield "layer_norm 300x1024", module.solution(x, 1e-5, gamma, beta), wanted
+
+
+CASES = [
+    Case(9, ADVANCED + "3_rope_ref.py", rope, prelude=True),
+    Case(10, ADVANCED + "0_cumsum_ref.py", cumsum, prelude=True),
+    Case(11, ADVANCED + "1_transpose_ref.py", transpose, prelude=True),
+    Case(13, TUTORIAL + "0_rmsnorm_ref.py", rms_norm, prelude=True),
+    Case(13, TUTORIAL + "1_layernorm_ref.py", layer_norm, prelude=True),
+]

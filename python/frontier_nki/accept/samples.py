@@ -1,0 +1,67 @@
+"""aws-neuron/nki-samples: tutorials and contributed kernels."""
+import numpy as np
+
+from . import Case
+
+TUTORIALS = "src/nki_samples/tutorials/"
+
+
+def _add(name, shape):
+    def run(module):
+        random = np.random.default_rng(2)
+        a, b = (random.random(shape).astype(np.float16) for _ in range(2))
+        yield f"{name} {shape[0]}x{shape[1]}", getattr(module, name)(a, b), a + b
+    return run
+
+
+def transpose2d(module):
+    for rows, x, y, dtype in ((5, 3, 4, np.int8), (128, 16, 24, np.float32)):
+        a = (np.arange(rows * x * y) % 120).astype(dtype).reshape(rows, x * y)
+        wanted = a.reshape(rows, x, y).transpose(0, 2, 1).reshape(rows, x * y)
+        yield f"transpose2D {rows}x({x}x{y})", module.tensor_transpose2D_kernel_(a, (x, y)), wanted
+
+
+def average_pool(module):
+    for channels, height, width, pool in ((2, 6, 6, 2), (64, 24, 36, 3)):
+        a = np.random.default_rng(3).random((channels, height, width)).astype(np.float32)
+        wanted = a.reshape(channels, height // pool, pool, width // pool, pool).mean((2, 4))
+        yield f"avgpool {channels}x{height}x{width}/{pool}", module.tensor_avgpool_kernel(a, pool), wanted
+
+
+def max_pool(module):
+    import neuronxcc.nki as nki
+    a = np.random.default_rng(4).random((448, 448)).astype(np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3))
+    yield "max_pooling 448x448/3", nki.baremetal()(module.max_pooling_2d_stride_1)(a, 3), windows.max((2, 3))
+
+
+def contributed_matmul(module):
+    import neuronxcc.nki as nki
+    random = np.random.default_rng(5)
+    a, b = random.random((1024, 512)).astype(np.float16), random.random((1024, 2048)).astype(np.float16)
+    wanted = a.astype(np.float32).T @ b.astype(np.float32)
+    yield "matmul 512x1024x2048 fp16", nki.baremetal()(module.matmul)(a, b), wanted
+
+
+def matmul(module):
+    random = np.random.default_rng(6)
+    for name, k, m, n in (("nki_matmul_basic_", 128, 64, 512), ("nki_matmul_tiled_", 256, 256, 1024),
+                          ("nki_matmul_hoist_load_", 256, 256, 1024),
+                          ("nki_matmul_block_free_dimension_", 512, 512, 2048),
+                          ("nki_matmul_fully_optimized_", 1024, 2048, 1024)):
+        a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((k, m), (k, n)))
+        wanted = a.astype(np.float64).T @ b
+        yield f"{name[4:].strip('_')} {m}x{k}x{n}", getattr(module, name)(a, b), wanted
+
+
+CASES = [
+    Case(2, TUTORIALS + "tensor_addition/tensor_addition_nki_kernels.py", _add("nki_tensor_add", (256, 1024))),
+    Case(3, TUTORIALS + "tensor_addition/spmd_tensor_addition_nki_kernels.py", _add("nki_tensor_add", (256, 1024))),
+    Case(3, TUTORIALS + "tensor_addition/spmd_multiple_nc_tensor_addition_nki_kernels.py",
+         _add("nki_tensor_add_nc2", (512, 2048))),
+    Case(5, TUTORIALS + "transpose2d/transpose2d_nki_kernels.py", transpose2d),
+    Case(6, TUTORIALS + "average_pool2d/average_pool2d_nki_kernels.py", average_pool),
+    Case(7, "contributed/maxpooling.py", max_pool),
+    Case(7, "contributed/matmul.py", contributed_matmul, 2e-3),
+    Case(12, TUTORIALS + "matrix_multiplication/matrix_multiplication_nki_kernels.py", matmul),
+]

@@ -1,0 +1,168 @@
+"""Tiles: indexing, access patterns and view methods against numpy; registers; errors name the kernel's line."""
+import unittest
+
+import numpy as np
+
+import frontier_nki
+
+frontier_nki.install()
+
+import nki  # noqa: E402
+import nki.isa as nisa  # noqa: E402
+import nki.language as nl  # noqa: E402
+
+
+def through(shape, view):
+    """What `view` of an SBUF tile of this shape holds, and the array it holds it of."""
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    seen = {}
+
+    @nki.jit
+    def kernel(x):
+        tile = nl.ndarray(shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x)
+        part = view(tile)
+        out = nl.ndarray(part.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=part)
+        seen["host"] = frontier_nki.launch.arrays.read(part)
+        return out
+
+    result = kernel(array)
+    np.testing.assert_array_equal(result, seen["host"])
+    return result, array
+
+
+class Tiles(unittest.TestCase):
+    def test_indexing(self):
+        for view in (lambda t: t[:, 0:8], lambda t: t[32:64, 3:30:4], lambda t: t[..., 5:9], lambda t: t[0:96],
+                     lambda t: t[:, -4:], lambda t: t[nl.ds(64, 32), nl.ds(8, 8)]):
+            result, array = through((128, 64), view)
+            np.testing.assert_array_equal(result, view(array))
+
+    def test_integers_keep_partitions_and_two_dimensions(self):
+        result, array = through((128, 4, 8), lambda t: t[5])
+        np.testing.assert_array_equal(result, array[5:6])
+        result, array = through((128, 4, 8), lambda t: t[:, 2])
+        np.testing.assert_array_equal(result, array[:, 2])
+        result, array = through((128, 8), lambda t: t[:, 3])
+        self.assertEqual(result.shape, (128, 1))
+        np.testing.assert_array_equal(result, array[:, 3:4])
+
+    def test_none_and_views(self):
+        result, array = through((128, 8), lambda t: t[:, None, :])
+        np.testing.assert_array_equal(result, array[:, None, :])
+        result, array = through((128, 4, 6), lambda t: t.permute((0, 2, 1)))
+        np.testing.assert_array_equal(result, array.transpose(0, 2, 1))
+        result, array = through((128, 24), lambda t: t.reshape_dim(1, (4, -1)).permute((0, 2, 1)))
+        np.testing.assert_array_equal(result, array.reshape(128, 4, 6).transpose(0, 2, 1))
+        result, array = through((128, 4, 6), lambda t: t.flatten_dims(1, 2)[:, 3:11])
+        np.testing.assert_array_equal(result, array.reshape(128, 24)[:, 3:11])
+        result, array = through((128, 1, 6), lambda t: t.broadcast(1, 3))
+        np.testing.assert_array_equal(result, np.broadcast_to(array, (128, 3, 6)))
+        result, array = through((128, 6), lambda t: t.expand_dim(1).squeeze_dim(1).slice(1, 1, 5, 2))
+        np.testing.assert_array_equal(result, array[:, 1:5:2])
+
+    def test_access_patterns(self):
+        result, array = through((128, 64), lambda t: t.ap([[64, 32], [2, 4], [1, 2]], offset=32 * 64 + 5))
+        wanted = array.reshape(-1)[32 * 64 + 5:][np.arange(32)[:, None, None] * 64 + np.arange(4)[:, None] * 2 + np.arange(2)]
+        np.testing.assert_array_equal(result, wanted)
+        result, array = through((128, 64), lambda t: t.ap([[64, 128], [0, 3], [1, 4]]))
+        np.testing.assert_array_equal(result, np.broadcast_to(array[:, None, :4], (128, 3, 4)))
+
+    def test_refused(self):
+        for view in (lambda t: t[:, 60:70], lambda t: t[0:64:2], lambda t: t[:, :, 0], lambda t: t[5:5],
+                     lambda t: t.permute((1, 0)), lambda t: t.reshape((64, 128)), lambda t: t.ap([[32, 128], [1, 8]]),
+                     lambda t: t.broadcast(1, 2), lambda t: t["x"], lambda t: t.ap([[64, 128], [1, 0]])):
+            with self.assertRaises(frontier_nki.UsageError):
+                through((128, 64), view)
+
+    def test_hbm_views(self):
+        array = np.arange(4 * 6 * 8, dtype=np.float32).reshape(4, 6, 8)
+
+        @nki.jit
+        def kernel(x):
+            tile = nl.ndarray((6, 8), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x[2])
+            out = nl.ndarray((2, 6, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+            nisa.dma_copy(dst=out[0], src=tile)
+            nisa.dma_copy(dst=out[1], src=x.permute((1, 0, 2))[:, 3, :])
+            return out.reshape((12, 8)), x.shape
+
+        out, shape = kernel(array)
+        self.assertEqual(shape, (4, 6, 8))
+        np.testing.assert_array_equal(out[:6], array[2])
+        np.testing.assert_array_equal(out[6:], array[3])
+
+    def test_dtypes(self):
+        self.assertTrue(nl.float32 == np.float32 and nl.bfloat16 == "bfloat16" and nl.int8 != np.uint8)
+        self.assertFalse(nl.float32 == np.float64)
+
+        @nki.jit
+        def kernel(x):
+            out = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.shared_hbm)
+            tile = nl.ndarray(x.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x)
+            assert tile.dtype == nl.bfloat16 and tile.buffer == nl.sbuf and x.dtype == np.float32
+            nisa.dma_copy(dst=out, src=tile)
+            return out
+
+        x = np.linspace(-3, 3, 128 * 16, dtype=np.float32).reshape(128, 16)
+        out = kernel(x).astype(np.float32)
+        self.assertLess(np.abs(out - x).max(), 0.01)
+        self.assertGreater(np.abs(out - x).max(), 0)
+
+    def test_error_names_the_line(self):
+        @nki.jit
+        def kernel(x):
+            tile = nl.ndarray((128, 8), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.tensor_copy(dst=tile, src=x)  # HBM
+
+        with self.assertRaises(frontier_nki.RuleError) as caught:
+            kernel(np.zeros((128, 8), np.float32))
+        line = kernel.function.__code__.co_firstlineno + 3
+        self.assertIn(f"test_tiles.py:{line}: tensor_copy", str(caught.exception))
+        self.assertIn("fix:", str(caught.exception))
+
+    def test_arguments(self):
+        for call in (lambda t: nisa.tensor_copy(dst=t, scr=t), lambda t: nisa.tensor_copy(t, t, t, t, t, t, t, t),
+                     lambda t: nisa.tensor_copy(dst=t), lambda t: nisa.tensor_copy(dst=t, src=3)):
+            @nki.jit
+            def kernel(x):
+                tile = nl.ndarray((128, 8), dtype=x.dtype, buffer=nl.sbuf)
+                nisa.dma_copy(dst=tile, src=x)
+                call(tile)
+            with self.assertRaises(frontier_nki.UsageError):
+                kernel(np.zeros((128, 8), np.float32))
+
+    def test_registers(self):
+        seen = []
+
+        @nki.jit
+        def kernel(x):
+            out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+            tile = nl.ndarray((128, 8), dtype=x.dtype, buffer=nl.sbuf)
+            count = nisa.register_alloc(3)
+            for i in nl.dynamic_range(count):
+                nisa.dma_copy(dst=tile, src=x[nl.ds(i * 128, 128), :])
+                nisa.dma_copy(dst=out.ap([[8, 128], [1, 8]], scalar_offset=i * 128, indirect_dim=0), src=tile)
+                seen.append(int(i))
+            return out
+
+        x = np.arange(3 * 128 * 8, dtype=np.float32).reshape(384, 8)
+        np.testing.assert_array_equal(kernel(x), x)
+        self.assertEqual(seen, [0, 1, 2])
+
+    def test_inputs_are_updated_in_place(self):
+        @nki.jit
+        def kernel(x):
+            tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+            nisa.memset(dst=tile, value=7)
+            nisa.dma_copy(dst=x, src=tile)
+
+        x = np.zeros((128, 4), np.float32)
+        kernel(x)
+        self.assertTrue((x == 7).all())
+
+
+if __name__ == "__main__":
+    unittest.main()
