@@ -30,6 +30,13 @@ programs=()
 for source in tests/unit/test_*.c; do programs+=("build/tests/unit/$(basename "$source" .c)"); done
 tests scripts/run-tests.sh -j "$jobs" "${programs[@]}"
 for example in examples/*.c; do step "example-$(basename "$example" .c)" "build/examples/$(basename "$example" .c)"; done
+if make -s nki-headers >/dev/null 2>&1; then
+    step nki make -s -j"$jobs" nki
+    tests env PYTHONPATH=build/python PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-python3}" python/tests/run.py
+else
+    echo "ok - check.nki # SKIP Python's headers are not installed: apt-get install python3-dev python3-numpy"
+    echo "0 passed, 0 failed, 1 skipped" >>"$log"
+fi
 tests tests/cli/run.sh
 step deps scripts/test-deps.sh
 step install scripts/test-install.sh

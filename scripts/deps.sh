@@ -4,7 +4,7 @@
 # Needs no root when nothing is missing. apt installs; for dnf, pacman, apk and brew it prints package names.
 set -eu
 
-build_apt="gcc libc6-dev make git libdnnl-dev libpcre2-dev libjansson-dev libzstd-dev zlib1g-dev libsodium-dev libcurl4-openssl-dev libmicrohttpd-dev xz-utils"
+build_apt="gcc libc6-dev make git libdnnl-dev libpcre2-dev libjansson-dev libzstd-dev zlib1g-dev libsodium-dev libcurl4-openssl-dev libmicrohttpd-dev xz-utils python3 python3-dev python3-numpy"
 check_apt="clang libclang-rt-14-dev python3 universal-ctags gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user debootstrap"
 
 if [ "$(uname -s)" = Darwin ] || ! command -v apt-get >/dev/null 2>&1; then
