@@ -78,7 +78,6 @@ static bool parse_views(parsing *p)
     }
     p->out->views = p->scratch->views;
     p->out->count = (int)count;
-    p->out->is_view = true;
     return true;
 }
 

@@ -57,9 +57,9 @@ class Tables(unittest.TestCase):
         for rule in _core.rules():
             if not rule["example"]:
                 continue
-            with self.subTest(rule=rule["name"]), self.assertRaises(frontier_nki.RuleError) as caught:
-                run(rule["example"], 3)
             with self.subTest(rule=rule["name"]):
+                with self.assertRaises(frontier_nki.RuleError) as caught:
+                    run(rule["example"], 3)
                 self.assertTrue(caught.exception.what.startswith(rule["name"] + ":"), str(caught.exception))
                 self.assertTrue(caught.exception.where.startswith("example:"), str(caught.exception))
 

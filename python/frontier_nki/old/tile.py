@@ -131,7 +131,7 @@ class Blocks:
         items = key if isinstance(key, tuple) else (key,)
         if len(items) < self.block_dims:
             return None, items
-        block = tuple(_constant(item, size) for item, size in zip(items, self.shape))
+        block = tuple(_constant(item, size) for item, size in zip(items[:self.block_dims], self.shape))
         return block, items[self.block_dims:]
 
     def __getitem__(self, key):
