@@ -36,7 +36,6 @@ static const char *const OPERATORS[FR_NEURON_OPERATORS] = {
     [FR_NEURON_BITWISE_XOR] = "bitwise_xor",
     [FR_NEURON_LEFT_SHIFT] = "left_shift",
     [FR_NEURON_RIGHT_SHIFT] = "right_shift",
-    [FR_NEURON_INVERSE] = "reciprocal",
 };
 
 static const char *const FUNCTIONS[FR_NEURON_FUNCTIONS] = {
