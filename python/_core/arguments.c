@@ -157,7 +157,7 @@ static bool parse_pattern(parsing *p)
         return core_usage(p->instruction, "too many lists");
     double *list = scratch->lists[scratch->lists_used++];
     Py_ssize_t count = PySequence_Size(p->value);
-    if (count < 0 || count > FR_NEURON_LIST)
+    if (count < 0 || count > FR_NEURON_LIST / 2)
         return wrong(p, "a list of [step, count] pairs");
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *pair = PySequence_GetItem(p->value, i);
@@ -172,7 +172,7 @@ static bool parse_pattern(parsing *p)
             return wrong(p, "a list of [step, count] pairs");
     }
     p->out->numbers = list;
-    p->out->count = (int)count;
+    p->out->count = 2 * (int)count;
     return true;
 }
 
