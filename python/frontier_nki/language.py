@@ -117,9 +117,6 @@ class Range:
     def __len__(self):
         return len(range(self.start, self.stop, self.step))
 
-    def __index__(self):
-        raise _core.UsageError("a range is not one index")
-
 
 affine_range = sequential_range = static_range = Range
 
@@ -178,6 +175,14 @@ def program_ndim():
 
 
 # ---- the rest ----
+
+class NKIObject:
+    """Base of kernels' configuration classes: keywords become attributes."""
+
+    def __init__(self, **kwargs):
+        for name, value in kwargs.items():
+            setattr(self, name, value)
+
 
 class _TileSize:
     """Limits of the target machine."""

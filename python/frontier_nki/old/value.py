@@ -5,7 +5,9 @@ accumulates; but Python evaluates the right side first. So the right side is a V
 issued. Being assigned or accumulated issues it there; any other use, and the next instruction of any kind, issues it
 into a tile of its own first, so program order is kept. Its source line is where it was written.
 """
-from .. import _core, ops
+import numpy as np
+
+from .. import _core, arrays, ops
 from ..types import dtype_of, psum, sbuf
 from .index import Mask
 from .tile import OldTile, add_operators
@@ -54,6 +56,14 @@ def _check_reach(tile, reach, key):
                                   f"{size}\n  fix: mask the rows and columns that do not exist")
 
 
+def undefined(tile):
+    """What a mask leaves out of a value is undefined, not an error to read: NaN, so that a use shows; 0 in integers."""
+    kind = arrays.numpy_dtype(tile.dtype)
+    bits = 0 if kind is None or kind.kind in "iub" else np.full(1, np.nan, np.float32).astype(kind)
+    filler = np.broadcast_to(bits, tile.shape) if kind is not None else np.zeros(tile.size * tile.dtype.itemsize, np.uint8)
+    tile.write_tensor(arrays.raw_bytes(np.ascontiguousarray(filler, dtype=kind)))
+
+
 class Value:
     """An instruction that has not been issued yet."""
 
@@ -92,6 +102,8 @@ class Value:
                 self.result = ops.allocate(self.shape, self.dtype, self.buffer)
             finally:
                 _core.at(None)
+            if self.mask is not None:
+                undefined(self.result)
             self.issue(self.result)
         return self.result
 

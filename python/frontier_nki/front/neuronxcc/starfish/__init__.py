@@ -1,0 +1,1 @@
+"""neuronxcc.starfish: what tests of public kernels import of it."""

@@ -1,0 +1,1 @@
+"""neuronxcc.starfish.support."""
