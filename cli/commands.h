@@ -10,7 +10,6 @@ extern const cli_command cmd_eval_causality;
 extern const cli_command cmd_info, cmd_report, cmd_compare, cmd_import;
 extern const cli_command cmd_bench_machine, cmd_bench_gemm, cmd_bench_kernels, cmd_bench_step, cmd_bench_loader,
     cmd_bench_tokenizer, cmd_bench_decode, cmd_bench_prefill;
-    cmd_bench_tokenizer;
 extern const cli_command cmd_nki_run, cmd_nki_compare, cmd_nki_check, cmd_nki_accept, cmd_nki_isa, cmd_nki_rules;
 extern const cli_command cmd_doctor, cmd_help;
 

@@ -21,11 +21,16 @@ from . import _core, finder, report, session  # noqa: E402
 OK, ANSWER_NO, USAGE, ENVIRONMENT = 0, 1, 2, 4
 
 
+def say(where, what, hint):
+    """An error for people; what --json says of it."""
+    sys.stderr.write(f"frontier: error: {where}: {what}\n  hint: {hint}\n")
+    return {"what": what, "where": where, "hint": hint}
+
+
 def fail(code, where, what, hint):
-    text = f"frontier: error: {where}: {what}\n  hint: {hint}\n"
-    sys.stderr.write(text)
+    error = say(where, what, hint)
     if report.json_mode:
-        print(json.dumps({"error": {"what": what, "where": where, "hint": hint}, "exit": code}, sort_keys=True))
+        print(json.dumps({"error": error, "exit": code}, sort_keys=True))
     return code
 
 
@@ -60,7 +65,8 @@ def run_script(path, arguments):
     except (_core.RuleError, _core.UsageError) as error:
         sys.stderr.write(kernel_frames(error))
         text = str(error).split("\n  fix: ")
-        return fail(ANSWER_NO, "kernel", text[0], text[1] if len(text) > 1 else "frontier nki rules lists the rules")
+        report.error = say("kernel", text[0], text[1] if len(text) > 1 else "frontier nki rules lists the rules")
+        return ANSWER_NO
     except Exception:
         traceback.print_exc()
         return ANSWER_NO
@@ -82,6 +88,8 @@ def finish(code, out):
     if report.json_mode:
         answer = report.as_json(session.results, machines)
         answer["exit"] = code
+        if report.error:
+            answer["error"] = report.error
         print(json.dumps(answer, sort_keys=True), file=out)
     else:
         for result in session.results:

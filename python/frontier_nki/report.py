@@ -4,6 +4,7 @@ import sys
 
 _NAMES = {"tensor": "PE", "vector": "Vector", "scalar": "Scalar", "gpsimd": "GpSimd", "sync": "Sync", "dma": "DMA"}
 json_mode = False
+error = None  # what broke a kernel, for --json
 
 
 def note(text):
