@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "frontier/cpu.h"
+#include "text/duckdb.h"
 
 typedef struct finding {
     bool good;
@@ -82,12 +83,26 @@ static void check_huge_pages(finding *f)
     f->cure = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
 }
 
+static void check_parquet(finding *f)
+{
+    duckdb_library library;
+    fr_error error = {0};
+    f->good = duckdb_library_load(&library, NULL, &error) == FR_OK;
+    if (f->good)
+        snprintf(f->state, sizeof f->state, "DuckDB %.40s reads .parquet", library.library_version());
+    else
+        snprintf(f->state, sizeof f->state, "no usable DuckDB library");
+    f->cost = ".parquet files cannot be imported";
+    f->cure = "frontier data fetch duckdb --out lib; export FRONTIER_DUCKDB=lib/libduckdb.so";
+}
+
 static const struct {
     const char *name;
     void (*run)(finding *);
 } checks[] = {
     {"processor", check_processor}, {"bf16", check_bf16}, {"threads", check_threads},
     {"memory", check_memory},       {"disk", check_disk}, {"huge-pages", check_huge_pages},
+    {"parquet", check_parquet},
 };
 
 static fr_status run_doctor(cli_run *run, fr_error *error)
@@ -107,7 +122,7 @@ static fr_status run_doctor(cli_run *run, fr_error *error)
                                               f.good ? "" : f.cure));
     }
     cli_print(run, "%s\n",
-              off ? "Frontier works here; the lines marked off cost speed or room." : "Everything is on.");
+              off ? "Frontier works here; the lines marked off cost speed, room or a kind of file." : "Everything is on.");
     cli_put(run, "checks", list);
     cli_put(run, "off", json_integer(off));
     return FR_OK;

@@ -16,6 +16,7 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { OLDEST_MAJOR = 1, OLDEST_MINOR = 2, NEWEST_MAJOR = 2 };
 
@@ -93,6 +94,9 @@ fr_status duckdb_library_load(duckdb_library *library, const char *path, fr_erro
     const char *variable = getenv("FRONTIER_DUCKDB");
     const char *named = path ? path : variable && *variable ? variable : NULL;
     const char *where = named ? named : loader_name;
+    struct stat info;
+    if (named && stat(named, &info) == 0 && !S_ISREG(info.st_mode)) /* the loader would wait at a pipe */
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, named, get_hint, "not a regular file, so not DuckDB's C library");
     void *handle = dlopen(where, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         return cannot_load(where, named != NULL, error);

@@ -105,7 +105,8 @@ TEST(shards_of_the_real_layout_with_the_last_as_validation)
 TEST(files_of_the_library_itself_come_back_row_by_row)
 {
     static const char *const options[] = {NULL, "COMPRESSION uncompressed, ROW_GROUP_SIZE 2048", "COMPRESSION zstd",
-                                          "COMPRESSION gzip, PARQUET_VERSION v2", "COMPRESSION lz4_raw, ROW_GROUP_SIZE 3000"};
+                                          "COMPRESSION gzip, PARQUET_VERSION v2", "COMPRESSION lz4_raw, ROW_GROUP_SIZE 3000", "COMPRESSION brotli",
+                                          "COMPRESSION snappy, PARQUET_VERSION v2"};
     NEED_LIBRARY;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         const char *path = fixture_parquet(&library, "rows.parquet",
@@ -425,9 +426,10 @@ TEST(odd_file_names_are_just_names)
 
 TEST(a_missing_or_wrong_library_says_what_to_get)
 {
-    static const char *const paths[] = {"/nonexistent/libduckdb.so", "libm.so.6"};
-    const char *input = fixture_text("any.parquet", "PAR1");
-    for (size_t i = 0; i < 2; i++) {
+    const char *input = fixture_text("any.parquet", "PAR1"), *pipe = fixture_path("pipe");
+    CHECK(mkfifo(pipe, 0600) == 0);
+    const char *const paths[] = {"/nonexistent/libduckdb.so", pipe, fixture_root, "libm.so.6"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         CHECK_INT(import("none", (fr_import_options){.duckdb_path = paths[i]}, &input, 1), FR_BAD_ENVIRONMENT);
         CHECK(strstr(error.where, "any.parquet") && strstr(error.where, paths[i]));
         CHECK(strstr(error.hint, "data fetch duckdb") && strstr(error.hint, "FRONTIER_DUCKDB"));
