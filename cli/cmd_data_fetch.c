@@ -16,7 +16,7 @@ enum { SHARD_MEGABYTES = 93 };
 
 static const cli_option fetch_options[] = {
     {"out", CLI_PATH, "FOLDER", NULL, "where to put it; the same folder again goes on where it stopped", false, true},
-    {"shards", CLI_COUNT, "N", "4", "climbmix: training shards of about 93 MB; the validation shard comes too", false, false},
+    {"shards", CLI_COUNT, "N", "5", "climbmix: training shards of about 93 MB; the validation shard comes too", false, false},
     {"url", CLI_TEXT, "URL", NULL, "another place; climbmix: {index} stands for the shard's five digits", false, false},
     {"sha256", CLI_TEXT, "HEX", NULL, "duckdb: what the archive from --url must have", false, false},
     {"connections", CLI_COUNT, "N", "3", "downloads at a time, 1 to 4", false, false},
