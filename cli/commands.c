@@ -17,6 +17,7 @@ const cli_command *const cli_commands[] = {
     &cmd_eval_core,
     &cmd_eval_causality,
     &cmd_sample,
+    &cmd_serve,
     &cmd_info,
     &cmd_report,
     &cmd_compare,
