@@ -17,12 +17,16 @@
     ENTRY(dropout)                                                                                           \
     ENTRY(exponential)                                                                                       \
     ENTRY(iota)                                                                                              \
+    ENTRY(local_gather)                                                                                      \
     ENTRY(max8)                                                                                              \
     ENTRY(memset)                                                                                            \
     ENTRY(nc_find_index8)                                                                                    \
     ENTRY(nc_match_replace8)                                                                                 \
     ENTRY(nc_matmul)                                                                                         \
+    ENTRY(nc_n_gather)                                                                                       \
+    ENTRY(nc_stream_shuffle)                                                                                 \
     ENTRY(nc_transpose)                                                                                      \
+    ENTRY(nonzero_with_count)                                                                                \
     ENTRY(rand2)                                                                                             \
     ENTRY(rand_get_state)                                                                                    \
     ENTRY(rand_set_state)                                                                                    \
@@ -34,15 +38,18 @@
     ENTRY(rng)                                                                                               \
     ENTRY(scalar_tensor_tensor)                                                                              \
     ENTRY(select_reduce)                                                                                     \
+    ENTRY(sequence_bounds)                                                                                   \
     ENTRY(set_rng_seed)                                                                                      \
     ENTRY(tensor_copy)                                                                                       \
     ENTRY(tensor_copy_predicated)                                                                            \
+    ENTRY(tensor_partition_reduce)                                                                           \
     ENTRY(tensor_reduce)                                                                                     \
     ENTRY(tensor_scalar)                                                                                     \
     ENTRY(tensor_scalar_cumulative)                                                                          \
     ENTRY(tensor_scalar_reduce)                                                                              \
     ENTRY(tensor_tensor)                                                                                     \
-    ENTRY(tensor_tensor_scan)
+    ENTRY(tensor_tensor_scan)                                                                                \
+    ENTRY(topk)
 
 #define FR_NEURON_DECLARE(name) extern const fr_neuron_instruction fr_neuron_i_##name;
 FR_NEURON_INSTRUCTIONS(FR_NEURON_DECLARE)

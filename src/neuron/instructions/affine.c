@@ -48,7 +48,9 @@ void fr_neuron_affine_row(const fr_neuron_call *call, int pattern, int offset, i
     for (int i = pairs->count - 2; i >= 0; i -= 2) {
         uint32_t step = (uint32_t)(int32_t)pairs->numbers[i];
         int64_t count = (int64_t)pairs->numbers[i + 1];
-        for (int64_t k = 1; k < count; k++)
+        for (int64_t k = 1; filled == 1 && k < count; k++)
+            out[k] = (int32_t)(start + (uint32_t)k * step);
+        for (int64_t k = 1; filled > 1 && k < count; k++)
             for (int64_t j = 0; j < filled; j++)
                 out[k * filled + j] = (int32_t)((uint32_t)out[j] + (uint32_t)k * step);
         filled *= count;

@@ -91,13 +91,26 @@ static fr_status execute_bits(fr_neuron *core, const fr_neuron_call *call, fr_er
 }
 
 /* Subtracting starts from the first element and takes the others away. */
-static void reduce_row(const fr_neuron_rows *rows, fr_neuron_operator op, float *out, const float *row,
-                       int64_t left, int64_t each)
+static void reduce_rows(const fr_neuron_rows *rows, fr_neuron_operator op, float *out, fr_neuron_block block,
+                        const float *data, int64_t stride)
 {
     bool first = op == FR_NEURON_SUBTRACT;
-    for (int64_t i = 0; i < left; i++)
-        out[i] = first ? row[i * each] : fr_neuron_operator_identity(op);
-    rows->fold[op]((fr_neuron_block){left, each - first}, out, row + first, each);
+    for (int64_t i = 0; i < block.rows; i++)
+        out[i] = first ? data[i * stride] : fr_neuron_operator_identity(op);
+    rows->fold[op]((fr_neuron_block){block.rows, block.count - first}, out, data + first, stride);
+}
+
+/* Results of a block, one after the other: a partition's rows follow each other, and with one result a partition the
+ * partitions are the rows. */
+static void reduce_block(const fr_neuron_streams *s, fr_neuron_operator op, int64_t left, float *out)
+{
+    if (left == 1) {
+        reduce_rows(s->rows, op, out, s->block, s->in[0].at, s->in[0].stride);
+        return;
+    }
+    for (int64_t r = 0; r < s->block.rows; r++)
+        reduce_rows(s->rows, op, out + r * left, (fr_neuron_block){left, s->count / left},
+                    s->in[0].at + r * s->in[0].stride, s->count / left);
 }
 
 static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
@@ -116,9 +129,7 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     if (!out)
         return fr_error_memory(error, (size_t)bytes, "reduced rows");
     while (fr_neuron_streams_next(&s, &p))
-        for (int64_t r = 0; r < s.block.rows; r++)
-            reduce_row(s.rows, op, out + (p + r) * left, s.in[0].at + r * s.in[0].stride, left,
-                       s.count / left);
+        reduce_block(&s, op, left, out + p * left);
     for (int64_t i = 0; call->argument[NEGATE].number > 0 && i < left * s.partitions; i++)
         out[i] = -out[i];
     for (p = 0; p < s.partitions; p++)

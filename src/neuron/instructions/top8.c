@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { EIGHT = 8, MOST = 16384 };
+enum { EIGHT = 8, MOST = 16384, BLOCK = 32 };
 enum { MAX_DST, MAX_SRC };
 enum { FIND_DST, FIND_DATA, FIND_VALS };
 enum { REPLACE_DST, REPLACE_DATA, REPLACE_VALS, REPLACE_IMM, REPLACE_INDEX };
@@ -42,18 +42,27 @@ static fr_status check_max(const fr_neuron *core, const fr_neuron_call *call, fr
     return check_sizes(core, call, MAX_DST, MAX_SRC, error);
 }
 
+static void insert(float x, float top[EIGHT])
+{
+    if (!(x > top[EIGHT - 1]))
+        return;
+    int k = EIGHT - 1;
+    for (; k > 0 && x > top[k - 1]; k--)
+        top[k] = top[k - 1];
+    top[k] = x;
+}
+
 static void largest(const float *row, int64_t count, float top[EIGHT])
 {
     for (int k = 0; k < EIGHT; k++)
         top[k] = -INFINITY;
-    for (int64_t i = 0; i < count; i++) {
-        float x = row[i];
-        if (!(x > top[EIGHT - 1]))
-            continue;
-        int k = EIGHT - 1;
-        for (; k > 0 && x > top[k - 1]; k--)
-            top[k] = top[k - 1];
-        top[k] = x;
+    for (int64_t i = 0; i < count; i += BLOCK) {
+        int64_t last = i + BLOCK < count ? i + BLOCK : count;
+        int any = 0; /* most blocks have nothing above the eighth: one vector comparison each */
+        for (int64_t j = i; j < last; j++)
+            any |= row[j] > top[EIGHT - 1];
+        for (int64_t j = i; any && j < last; j++)
+            insert(row[j], top);
     }
 }
 
