@@ -1,12 +1,12 @@
-/* A matrix product on a simulated NeuronCore, without Python: C = A^T B for A [K, M] and B [K, N] in bfloat16.
+/* A matrix product on a simulated NeuronCore, without Python: C = A^T B for A [K, M] and B [K, N] in
+ * bfloat16.
  *
- * The kernel is the textbook one. For each strip of 512 columns, the K x 512 strip of B is loaded once; for each
- * 128 rows of C, tiles of A are loaded, products are added in one bank of PSUM over K, and the sum leaves by
- * way of SBUF. Every call is checked against the rules of the chip, computed and recorded; then the clock
- * replays the records. Build and run:
+ * The kernel is the textbook one. For each strip of 512 columns, the K x 512 strip of B is loaded once;
+ * for each 128 rows of C, tiles of A are loaded, products are added in one bank of PSUM over K, and the
+ * sum leaves by way of SBUF. Every call is checked against the rules of the chip, computed and recorded;
+ * then the clock replays the records. Build and run:
  *     make build/examples/neuron_matmul && build/examples/neuron_matmul [SIZE [MACHINE]]
- * from the top of the repository (it reads machines/trn2.toml). SIZE 4096 shows how fast the simulator is.
- */
+ * from the top of the repository (it reads machines/trn2.toml). SIZE 4096 shows how fast the simulator is. */
 #include "frontier/frontier.h"
 #include "frontier/neuron.h"
 
@@ -23,7 +23,8 @@ typedef struct kernel {
     fr_neuron_tensor *a, *b, *c; /* in HBM */
 } kernel;
 
-static fr_neuron_tensor *tile(kernel *k, fr_neuron_memory memory, fr_neuron_dtype dtype, int64_t rows, int64_t columns)
+static fr_neuron_tensor *tile(kernel *k, fr_neuron_memory memory, fr_neuron_dtype dtype, int64_t rows,
+                              int64_t columns)
 {
     fr_neuron_tensor *tensor = NULL;
     fr_neuron_layout layout = {.memory = memory, .dtype = dtype, .dims = 2, .shape = {rows, columns}};
@@ -31,7 +32,8 @@ static fr_neuron_tensor *tile(kernel *k, fr_neuron_memory memory, fr_neuron_dtyp
 }
 
 /* Rows and columns of a matrix in HBM. */
-static fr_neuron_view part(fr_neuron_tensor *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns)
+static fr_neuron_view part(fr_neuron_tensor *matrix, int64_t row, int64_t rows, int64_t column,
+                           int64_t columns)
 {
     fr_neuron_view view = fr_neuron_view_of(matrix);
     view.offset = row * view.stride[0] + column;
@@ -41,7 +43,8 @@ static fr_neuron_view part(fr_neuron_tensor *matrix, int64_t row, int64_t rows, 
 }
 
 /* An instruction with a destination and up to two sources, which is most of them. */
-static fr_status issue(kernel *k, const char *name, fr_neuron_view dst, fr_neuron_view one, const fr_neuron_view *two)
+static fr_status issue(kernel *k, const char *name, fr_neuron_view dst, fr_neuron_view one,
+                       const fr_neuron_view *two)
 {
     fr_neuron_call call = fr_neuron_call_of(name);
     const fr_neuron_view *views[3] = {&dst, &one, two};
@@ -50,10 +53,12 @@ static fr_status issue(kernel *k, const char *name, fr_neuron_view dst, fr_neuro
     return fr_neuron_issue(k->core, &call, k->error);
 }
 
-static fr_neuron_tensor *load(kernel *k, fr_neuron_tensor *matrix, int64_t row, int64_t column, int64_t columns)
+static fr_neuron_tensor *load(kernel *k, fr_neuron_tensor *matrix, int64_t row, int64_t column,
+                              int64_t columns)
 {
     fr_neuron_tensor *t = tile(k, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, ROWS, columns);
-    if (!t || issue(k, "dma_copy", fr_neuron_view_of(t), part(matrix, row, ROWS, column, columns), NULL) != FR_OK)
+    if (!t ||
+        issue(k, "dma_copy", fr_neuron_view_of(t), part(matrix, row, ROWS, column, columns), NULL) != FR_OK)
         return NULL;
     return t;
 }
@@ -135,7 +140,8 @@ static fr_status verify(kernel *k)
             sum += value_at(i * n + e / n, 1) * value_at(i * n + e % n, 2);
         fr_neuron_from_float(&want, &sum, FR_NEURON_BFLOAT16, 1);
         if (codes[e] != want)
-            status = fr_error_set(k->error, FR_BUG, "neuron_matmul", NULL, "element %lld is wrong", (long long)e);
+            status =
+                fr_error_set(k->error, FR_BUG, "neuron_matmul", NULL, "element %lld is wrong", (long long)e);
     }
     fr_deallocate(codes);
     return status;
@@ -164,11 +170,13 @@ static fr_status run(kernel *k)
     FR_TRY(fr_neuron_time(k->core, &timing, NULL, k->error));
     double timed = seconds();
     FR_TRY(verify(k));
-    printf("%lld^3 on %s: predicted %.1f us, bounds %.1f to %.1f us, Tensor busy %.0f %%\n", (long long)k->size,
-           fr_neuron_machine_of(k->core)->name, timing.predicted_ns / 1e3, timing.lower_bound_ns / 1e3,
-           timing.program_order_ns / 1e3, 100 * timing.busy_ns[FR_NEURON_TENSOR] / timing.predicted_ns);
+    printf("%lld^3 on %s: predicted %.1f us, bounds %.1f to %.1f us, Tensor busy %.0f %%\n",
+           (long long)k->size, fr_neuron_machine_of(k->core)->name, timing.predicted_ns / 1e3,
+           timing.lower_bound_ns / 1e3, timing.program_order_ns / 1e3,
+           100 * timing.busy_ns[FR_NEURON_TENSOR] / timing.predicted_ns);
     printf("%lld instructions computed in %.3f s (%.1f GFLOP/s here), timed in %.3f s\n",
-           (long long)timing.instructions, computed - start, timing.flops / 1e9 / (computed - start), timed - computed);
+           (long long)timing.instructions, computed - start, timing.flops / 1e9 / (computed - start),
+           timed - computed);
     return FR_OK;
 }
 

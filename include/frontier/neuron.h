@@ -1,19 +1,21 @@
 /* frontier/neuron.h: a NeuronCore: its memories, instructions, rules and time.
  *
- * Mental model. A kernel is a sequence of instructions over tensors in three memories: HBM (flat), SBUF and PSUM
- * (128 partitions each). The functional pass runs at once and in program order: fr_neuron_issue checks an instruction
- * against the rules of the machine, computes its result, and appends a record of at most 96 bytes to the trace. The
- * timing pass (fr_neuron_time) replays the records as discrete events on five in-order engine queues and sixteen DMA
- * engines; it never looks at data. Everything about one instruction - parameters, meaning, limits, cost, where the
- * cost is from - is one fr_neuron_instruction, and every reader (the Python package, `frontier nki isa`, the rule
- * checks, the clock) works from that descriptor.
+ * Mental model. A kernel is a sequence of instructions over tensors in three memories: HBM (flat), SBUF
+ * and PSUM (128 partitions each). The functional pass runs at once and in program order: fr_neuron_issue
+ * checks an instruction against the rules of the machine, computes its result, and appends a record of at
+ * most 96 bytes to the trace. The timing pass (fr_neuron_time) replays the records as discrete events on
+ * five in-order engine queues and sixteen DMA engines; it never looks at data. Everything about one
+ * instruction - parameters, meaning, limits, cost, where the cost is from - is one fr_neuron_instruction,
+ * and every reader (the Python package, `frontier nki isa`, the rule checks, the clock) works from that
+ * descriptor.
  *
  *     fr_neuron_machine machine;                                   // a machines file: trn1, trn2, trn3
  *     fr_neuron_machine_load(&machine, "machines/trn2.toml", &error);
  *     fr_neuron *core;
  *     fr_neuron_create(&core, &machine, 1, &error);
  *     fr_neuron_tensor *x, *y;                                     // HBM in, SBUF tile
- *     fr_neuron_tensor_create(&x, core, (fr_neuron_layout){.memory = FR_NEURON_HBM, .dtype = FR_NEURON_FLOAT32,
+ *     fr_neuron_tensor_create(&x, core, (fr_neuron_layout){.memory = FR_NEURON_HBM,
+ *                             .dtype = FR_NEURON_FLOAT32,
  *                             .dims = 2, .shape = {128, 512}, .name = "x"}, &error);
  *     ... fr_neuron_tensor_write(x, data, bytes, &error); the same for y in FR_NEURON_SBUF ...
  *     fr_neuron_call call = fr_neuron_call_of("dma_copy");
@@ -23,11 +25,11 @@
  *     fr_neuron_timing timing;
  *     fr_neuron_time(core, &timing, NULL, &error);                 // timing.predicted_ns and its two bounds
  *
- * Errors. A broken rule is FR_ANSWER_NO (the kernel's failure, not ours): `where` is "FILE:LINE: instruction",
- * `what` names rule and values, `hint` the usual fix. Unknown names and arguments of a wrong kind are FR_BAD_USAGE.
- * Thread rule: a core and its tensors belong to one thread at a time. Machines are read-only after loading.
- * Sources: AWS Neuron SDK documentation (architecture and NKI guides); each cost names its own in the descriptor.
- */
+ * Errors. A broken rule is FR_ANSWER_NO (the kernel's failure, not ours): `where` is "FILE:LINE:
+ * instruction", `what` names rule and values, `hint` the usual fix. Unknown names and arguments of a wrong
+ * kind are FR_BAD_USAGE. Thread rule: a core and its tensors belong to one thread at a time. Machines are
+ * read-only after loading. Sources: AWS Neuron SDK documentation (architecture and NKI guides); each cost
+ * names its own in the descriptor. */
 #ifndef FRONTIER_NEURON_H
 #define FRONTIER_NEURON_H
 #include "frontier/base.h"
@@ -62,7 +64,8 @@ int fr_neuron_dtype_bytes(fr_neuron_dtype dtype);
 const char *fr_neuron_dtype_name(fr_neuron_dtype dtype); /* "float32", "bfloat16", ... */
 fr_neuron_dtype fr_neuron_dtype_named(const char *name); /* FR_NEURON_NO_DTYPE when unknown */
 bool fr_neuron_dtype_integer(fr_neuron_dtype dtype);
-/* count elements, contiguous. To fp32 is exact but for 32-bit integers; back is round to nearest even, integers saturate. */
+/* count elements, contiguous. To fp32 is exact but for 32-bit integers; back is round to nearest even,
+ * integers saturate. */
 void fr_neuron_to_float(float *out, const void *in, fr_neuron_dtype dtype, int64_t count);
 void fr_neuron_from_float(void *out, const float *in, fr_neuron_dtype dtype, int64_t count);
 
@@ -80,8 +83,8 @@ typedef enum fr_neuron_engine {
 } fr_neuron_engine;
 const char *fr_neuron_engine_name(fr_neuron_engine engine);
 
-/* One generation. Every field is a key of the machines file; values without a public measurement are listed there
- * under [guesses], and any time that used one says so. */
+/* One generation. Every field is a key of the machines file; values without a public measurement are
+ * listed there under [guesses], and any time that used one says so. */
 typedef struct fr_neuron_machine {
     char name[64];  /* "trn2" */
     int generation; /* 2, 3, 4 */
@@ -119,8 +122,9 @@ enum { FR_NEURON_RANK = 5, FR_NEURON_PARTITIONS = 128 };
 typedef struct fr_neuron fr_neuron;
 typedef struct fr_neuron_tensor fr_neuron_tensor;
 
-/* On chip shape[0] counts partitions and the rest is the free size of each. start_partition and byte_offset are an
- * explicit address when `placed`; otherwise the trace places the tensor by liveness, or reports a spill. */
+/* On chip shape[0] counts partitions and the rest is the free size of each. start_partition and
+ * byte_offset are an explicit address when `placed`; otherwise the trace places the tensor by liveness, or
+ * reports a spill. */
 typedef struct fr_neuron_layout {
     fr_neuron_memory memory;
     fr_neuron_dtype dtype;
@@ -134,7 +138,8 @@ typedef struct fr_neuron_layout {
 
 fr_status fr_neuron_tensor_create(fr_neuron_tensor **out, fr_neuron *core, fr_neuron_layout layout,
                                   fr_error *error);
-/* The core owns its tensors. Releasing early says that the kernel can no longer reach it; its memory is reused. */
+/* The core owns its tensors. Releasing early says that the kernel can no longer reach it; its memory is
+ * reused. */
 void fr_neuron_tensor_release(fr_neuron *core, fr_neuron_tensor *tensor);
 const fr_neuron_layout *fr_neuron_tensor_layout(const fr_neuron_tensor *tensor);
 uint32_t fr_neuron_tensor_id(const fr_neuron_tensor *tensor); /* 0, 1, 2, ... in order of creation */
@@ -145,11 +150,12 @@ int fr_neuron_tensor_core(const fr_neuron_tensor *tensor); /* physical core whos
 fr_status fr_neuron_tensor_write(fr_neuron_tensor *tensor, const void *data, size_t bytes, fr_error *error);
 fr_status fr_neuron_tensor_read(const fr_neuron_tensor *tensor, void *data, size_t bytes, fr_error *error);
 
-/* Which elements of a tensor an operand means, and in what order: partitions [partition, partition + partitions), and
- * in each the free pattern, outermost first, strides in elements of `dtype`. In HBM partitions = 0 and the pattern walks
- * all of the tensor from `offset`. A stride of 0 broadcasts. The dimensions are the shape the kernel sees: they are not
- * merged, as some instructions (tensor_reduce, dma_transpose, fp8 double rows) ask for them. With a dynamic offset on
- * chip, index_stride may move by whole partitions: the sum is taken in elements of (partition, free) order. */
+/* Which elements of a tensor an operand means, and in what order: partitions [partition, partition +
+ * partitions), and in each the free pattern, outermost first, strides in elements of `dtype`. In HBM
+ * partitions = 0 and the pattern walks all of the tensor from `offset`. A stride of 0 broadcasts. The
+ * dimensions are the shape the kernel sees: they are not merged, as some instructions (tensor_reduce,
+ * dma_transpose, fp8 double rows) ask for them. With a dynamic offset on chip, index_stride may move by
+ * whole partitions: the sum is taken in elements of (partition, free) order. */
 typedef struct fr_neuron_view {
     fr_neuron_tensor *tensor;
     fr_neuron_dtype dtype; /* may reinterpret the tensor's bytes */
@@ -159,8 +165,9 @@ typedef struct fr_neuron_view {
     int64_t offset;
     int64_t stride[FR_NEURON_RANK + 1], size[FR_NEURON_RANK + 1];
     fr_neuron_tensor *index; /* dynamic offset: a register, or an SBUF tile of row numbers; NULL = static */
-    int16_t index_partition; /* where the index is read: element i of a list of rows is in partition */
-    int16_t index_partitions; /* index_partition + i % index_partitions, at index_offset + i / index_partitions */
+    /* Where the index is read: element i of a list of rows is in partition index_partition + i % index_partitions,
+     * at index_offset + i / index_partitions. */
+    int16_t index_partition, index_partitions;
     int64_t index_offset;
     int64_t index_stride;    /* elements that one unit of the index moves */
     int64_t index_limit;     /* exclusive bound of a legal index */
@@ -347,16 +354,18 @@ const fr_neuron_machine *fr_neuron_machine_of(const fr_neuron *core);
 void fr_neuron_select(fr_neuron *core, int physical); /* which physical core issues next */
 void fr_neuron_at(fr_neuron *core, const char *file,
                   int line); /* source of the next calls; file is copied once */
-/* With false only control flow, rules and time are kept: no data is computed, uninitialised reads are not found. */
+/* With false only control flow, rules and time are kept: no data is computed, uninitialised reads are not
+ * found. */
 void fr_neuron_compute(fr_neuron *core, bool on);
 /* Checks, computes, records. A refused call changes nothing. */
 fr_status fr_neuron_issue(fr_neuron *core, const fr_neuron_call *call, fr_error *error);
 
 /* ---- the trace ------------------------------------------------------------------------------------- */
 
-/* Bytes of one tensor, the bounding box of a view: what dependences are made of. HBM: first and last count units of 16
- * bytes, and as tiles of a matrix overlap by that measure alone, partition and partitions are the columns touched, in
- * 1/256 of the tensor's row: first column, and number of columns less one. Two regions meet when both ranges do. */
+/* Bytes of one tensor, the bounding box of a view: what dependences are made of. HBM: first and last count
+ * units of 16 bytes, and as tiles of a matrix overlap by that measure alone, partition and partitions are
+ * the columns touched, in 1/256 of the tensor's row: first column, and number of columns less one. Two
+ * regions meet when both ranges do. */
 typedef struct fr_neuron_region {
     uint32_t tensor;
     uint8_t partition, partitions; /* 128 partitions: 0 and 128 */
@@ -406,8 +415,8 @@ typedef enum fr_neuron_stall {
     FR_NEURON_STALLS
 } fr_neuron_stall;
 
-/* What the timing pass says of one record, in order of the trace, each core for itself. A transfer starts when its
- * trigger does; its bytes move from transfer_ns to end_ns. */
+/* What the timing pass says of one record, in order of the trace, each core for itself. A transfer starts
+ * when its trigger does; its bytes move from transfer_ns to end_ns. */
 typedef struct fr_neuron_event {
     int64_t record;
     double ready_ns; /* its engine was free for it */
@@ -420,7 +429,8 @@ typedef void fr_neuron_event_function(void *user, const fr_neuron_event *event,
                                       const fr_neuron_record *record);
 
 typedef struct fr_neuron_timing {
-    double predicted_ns, lower_bound_ns, program_order_ns; /* without launch_ns; docs/neuron-time.md defines them */
+    /* Without launch_ns; docs/neuron-time.md defines them. */
+    double predicted_ns, lower_bound_ns, program_order_ns;
     double launch_ns;
     double busy_ns[FR_NEURON_ENGINES]; /* busy and stalled: mean over the cores; DMA: mean over its engines */
     double stall_ns[FR_NEURON_ENGINES][FR_NEURON_STALLS];

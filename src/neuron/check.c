@@ -1,5 +1,6 @@
-/* Refusals, and the limits that many instructions share. A message has three parts, always in the same places: where
- * (file, line, instruction), what (the rule's name, then the values that broke it), and the rule's usual fix. */
+/* Refusals, and the limits that many instructions share. A message has three parts, always in the same
+ * places: where (file, line, instruction), what (the rule's name, then the values that broke it), and the
+ * rule's usual fix. */
 #include "neuron/core.h"
 
 #include <string.h>
@@ -15,8 +16,8 @@ static void locate(const fr_neuron *core, const fr_neuron_call *call, char *wher
         snprintf(where, size, "%s", name);
 }
 
-fr_status fr_neuron_refuse(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_rule_id rule, fr_error *error,
-                           const char *format, ...)
+fr_status fr_neuron_refuse(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_rule_id rule,
+                           fr_error *error, const char *format, ...)
 {
     char where[300], what[330];
     const fr_neuron_rule *broken = &fr_neuron_rules(NULL)[rule];
@@ -28,7 +29,8 @@ fr_status fr_neuron_refuse(const fr_neuron *core, const fr_neuron_call *call, fr
     return fr_error_set(error, FR_ANSWER_NO, where, broken->fix, "%s: %s", broken->name, what);
 }
 
-fr_status fr_neuron_misuse(const fr_neuron *core, const fr_neuron_call *call, fr_error *error, const char *format, ...)
+fr_status fr_neuron_misuse(const fr_neuron *core, const fr_neuron_call *call, fr_error *error,
+                           const char *format, ...)
 {
     char where[300], what[380];
     va_list arguments;
@@ -76,16 +78,19 @@ static const char *dtype_at(int i)
     return fr_neuron_dtype_name((fr_neuron_dtype)i);
 }
 
-fr_status fr_neuron_same_partitions(const fr_neuron *core, const fr_neuron_call *call, int a, int b, fr_error *error)
+fr_status fr_neuron_same_partitions(const fr_neuron *core, const fr_neuron_call *call, int a, int b,
+                                    fr_error *error)
 {
     const fr_neuron_view *x = fr_neuron_operand(call, a), *y = fr_neuron_operand(call, b);
     if (!x || !y || x->partitions == y->partitions)
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_partitions_match, error, "%s has %d partitions, %s has %d",
-                            parameter_name(call, a), x->partitions, parameter_name(call, b), y->partitions);
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_partitions_match, error,
+                            "%s has %d partitions, %s has %d", parameter_name(call, a), x->partitions,
+                            parameter_name(call, b), y->partitions);
 }
 
-fr_status fr_neuron_same_elements(const fr_neuron *core, const fr_neuron_call *call, int a, int b, fr_error *error)
+fr_status fr_neuron_same_elements(const fr_neuron *core, const fr_neuron_call *call, int a, int b,
+                                  fr_error *error)
 {
     const fr_neuron_view *x = fr_neuron_operand(call, a), *y = fr_neuron_operand(call, b);
     if (!x || !y)
@@ -95,32 +100,35 @@ fr_status fr_neuron_same_elements(const fr_neuron *core, const fr_neuron_call *c
     if (n == m)
         return FR_OK;
     return fr_neuron_refuse(core, call, FR_NEURON_RULE_elements_match, error,
-                            "%s has %lld elements per partition, %s has %lld", parameter_name(call, a), (long long)n,
-                            parameter_name(call, b), (long long)m);
+                            "%s has %lld elements per partition, %s has %lld", parameter_name(call, a),
+                            (long long)n, parameter_name(call, b), (long long)m);
 }
 
-fr_status fr_neuron_same_dtype(const fr_neuron *core, const fr_neuron_call *call, int a, int b, fr_error *error)
+fr_status fr_neuron_same_dtype(const fr_neuron *core, const fr_neuron_call *call, int a, int b,
+                               fr_error *error)
 {
     const fr_neuron_view *x = fr_neuron_operand(call, a), *y = fr_neuron_operand(call, b);
     if (!x || !y || x->dtype == y->dtype)
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_dtype_match, error, "%s is %s, %s is %s", parameter_name(call, a),
-                            fr_neuron_dtype_name(x->dtype), parameter_name(call, b), fr_neuron_dtype_name(y->dtype));
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_dtype_match, error, "%s is %s, %s is %s",
+                            parameter_name(call, a), fr_neuron_dtype_name(x->dtype), parameter_name(call, b),
+                            fr_neuron_dtype_name(y->dtype));
 }
 
-fr_status fr_neuron_memory_allowed(const fr_neuron *core, const fr_neuron_call *call, int which, uint32_t memories,
-                                   fr_error *error)
+fr_status fr_neuron_memory_allowed(const fr_neuron *core, const fr_neuron_call *call, int which,
+                                   uint32_t memories, fr_error *error)
 {
     if (!fr_neuron_operand(call, which) || memories & FR_NEURON_IN(fr_neuron_memory_of(call, which)))
         return FR_OK;
     char allowed[64];
     list_names(memories, memory_at, allowed, sizeof allowed);
     return fr_neuron_refuse(core, call, FR_NEURON_RULE_operand_memory, error, "%s is in %s, it must be in %s",
-                            parameter_name(call, which), memory_name(fr_neuron_memory_of(call, which)), allowed);
+                            parameter_name(call, which), memory_name(fr_neuron_memory_of(call, which)),
+                            allowed);
 }
 
-fr_status fr_neuron_dtype_allowed(const fr_neuron *core, const fr_neuron_call *call, int which, uint32_t dtypes,
-                                  fr_error *error)
+fr_status fr_neuron_dtype_allowed(const fr_neuron *core, const fr_neuron_call *call, int which,
+                                  uint32_t dtypes, fr_error *error)
 {
     const fr_neuron_view *view = fr_neuron_operand(call, which);
     if (!view || dtypes & FR_NEURON_OF(view->dtype))
@@ -136,11 +144,13 @@ fr_status fr_neuron_arithmetic(const fr_neuron *core, const fr_neuron_call *call
     const fr_neuron_view *view = fr_neuron_operand(call, which);
     if (!view || !(FR_NEURON_PACKED & FR_NEURON_OF(view->dtype)))
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_dtype, error, "%s is %s: packed numbers are for matmul_mx alone",
-                            parameter_name(call, which), fr_neuron_dtype_name(view->dtype));
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_dtype, error,
+                            "%s is %s: packed numbers are for matmul_mx alone", parameter_name(call, which),
+                            fr_neuron_dtype_name(view->dtype));
 }
 
-fr_status fr_neuron_not_both_psum(const fr_neuron *core, const fr_neuron_call *call, int a, int b, fr_error *error)
+fr_status fr_neuron_not_both_psum(const fr_neuron *core, const fr_neuron_call *call, int a, int b,
+                                  fr_error *error)
 {
     if (!fr_neuron_in_psum(call, a) || !fr_neuron_in_psum(call, b))
         return FR_OK;
@@ -157,24 +167,25 @@ fr_status fr_neuron_column(const fr_neuron *core, const fr_neuron_call *call, in
     int64_t n = fr_neuron_view_free(view);
     if (n != 1 || view->partitions != main->partitions)
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_per_partition_vector, error,
-                                "%s is [%d, %lld], %s has %d partitions", parameter_name(call, which), view->partitions,
-                                (long long)n, parameter_name(call, like), main->partitions);
+                                "%s is [%d, %lld], %s has %d partitions", parameter_name(call, which),
+                                view->partitions, (long long)n, parameter_name(call, like), main->partitions);
     if (fp32 && view->dtype != FR_NEURON_FLOAT32)
-        return fr_neuron_refuse(core, call, FR_NEURON_RULE_dtype, error, "%s is %s, a per-partition vector is float32",
-                                parameter_name(call, which), fr_neuron_dtype_name(view->dtype));
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_dtype, error,
+                                "%s is %s, a per-partition vector is float32", parameter_name(call, which),
+                                fr_neuron_dtype_name(view->dtype));
     return fr_neuron_arithmetic(core, call, which, error);
 }
 
-fr_status fr_neuron_elements_within(const fr_neuron *core, const fr_neuron_call *call, int which, int64_t least,
-                                    int64_t most, fr_error *error)
+fr_status fr_neuron_elements_within(const fr_neuron *core, const fr_neuron_call *call, int which,
+                                    int64_t least, int64_t most, fr_error *error)
 {
     const fr_neuron_view *view = fr_neuron_operand(call, which);
     int64_t n = view ? fr_neuron_view_free(view) : least;
     if (n >= least && n <= most)
         return FR_OK;
     return fr_neuron_refuse(core, call, FR_NEURON_RULE_size_limit, error,
-                            "%s has %lld elements per partition, %lld to %lld are allowed", parameter_name(call, which),
-                            (long long)n, (long long)least, (long long)most);
+                            "%s has %lld elements per partition, %lld to %lld are allowed",
+                            parameter_name(call, which), (long long)n, (long long)least, (long long)most);
 }
 
 fr_status fr_neuron_generation_at_least(const fr_neuron *core, const fr_neuron_call *call, int generation,
@@ -182,8 +193,9 @@ fr_status fr_neuron_generation_at_least(const fr_neuron *core, const fr_neuron_c
 {
     if (core->machine->generation >= generation)
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_generation, error, "%s needs generation %d, %s is generation %d",
-                            what, generation, core->machine->name, core->machine->generation);
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_generation, error,
+                            "%s needs generation %d, %s is generation %d", what, generation,
+                            core->machine->name, core->machine->generation);
 }
 
 fr_status fr_neuron_holds_data(const fr_neuron *core, const fr_neuron_call *call, int which, fr_error *error)
@@ -191,7 +203,7 @@ fr_status fr_neuron_holds_data(const fr_neuron *core, const fr_neuron_call *call
     const fr_neuron_view *view = fr_neuron_operand(call, which);
     if (!view || !core->compute || fr_neuron_written(core, view))
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_uninitialised_read, error, "%s reads %s before it was written",
-                            parameter_name(call, which),
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_uninitialised_read, error,
+                            "%s reads %s before it was written", parameter_name(call, which),
                             view->tensor->layout.name ? view->tensor->layout.name : "memory");
 }

@@ -1,7 +1,8 @@
 /* A core: creation, its trace of records, and the table of source lines that records refer to.
  *
- * Records are kept in chunks that never move, so a million of them cost no copying and the timing pass may hold pointers.
- * Source lines repeat (a loop issues from the same few lines), so a small hash table gives each (file, line) a number. */
+ * Records are kept in chunks that never move, so a million of them cost no copying and the timing pass may
+ * hold pointers. Source lines repeat (a loop issues from the same few lines), so a small hash table gives
+ * each (file, line) a number. */
 #include "neuron/core.h"
 
 #include <string.h>
@@ -9,7 +10,8 @@
 fr_status fr_neuron_create(fr_neuron **out, const fr_neuron_machine *machine, int cores, fr_error *error)
 {
     if (cores < 1 || cores > FR_NEURON_CORES)
-        return fr_error_set(error, FR_BAD_USAGE, "core", "1, or 2 for a logical core of two", "%d physical cores", cores);
+        return fr_error_set(error, FR_BAD_USAGE, "core", "1, or 2 for a logical core of two",
+                            "%d physical cores", cores);
     fr_neuron *core = fr_allocate(sizeof *core);
     if (!core)
         return fr_error_memory(error, sizeof *core, "a core");
@@ -53,7 +55,8 @@ void fr_neuron_free(fr_neuron *core)
     for (int64_t i = 0; i < core->tensor_count; i++)
         fr_neuron_tensor_release(core, core->tensors[i]);
     free_memories(core);
-    for (int64_t i = 0; i * FR_NEURON_CHUNK < core->record_count || (i < core->chunk_capacity && core->chunks[i]); i++)
+    for (int64_t i = 0;
+         i * FR_NEURON_CHUNK < core->record_count || (i < core->chunk_capacity && core->chunks[i]); i++)
         fr_deallocate(core->chunks[i]);
     fr_deallocate(core->chunks);
     fr_deallocate(core->tensors);
@@ -87,7 +90,7 @@ fr_neuron_lane_state *fr_neuron_lane_state_of(fr_neuron *core)
     return core->lanes[core->physical];
 }
 
-/* ---- records ------------------------------------------------------------------------------------------------------ */
+/* ---- records ------------------------------------------------------------------------------------- */
 
 /* Room for `more` records, so that adding them after the instruction ran cannot fail. */
 fr_status fr_neuron_records_ready(fr_neuron *core, int more, fr_error *error)
@@ -130,7 +133,7 @@ const fr_neuron_record *fr_neuron_record_at(const fr_neuron *core, int64_t index
     return &core->chunks[index / FR_NEURON_CHUNK][index % FR_NEURON_CHUNK];
 }
 
-/* ---- source lines ------------------------------------------------------------------------------------------------- */
+/* ---- source lines -------------------------------------------------------------------------------- */
 
 /* The core's own copy of a file name; NULL when there is no memory. Programs have a handful of files. */
 static const char *keep_file(fr_neuron *core, const char *file)

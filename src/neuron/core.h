@@ -1,10 +1,10 @@
-/* The inside of a core and its tensors, for the files that implement them and for the timing pass. Instruction files do not
- * need it: they work through neuron_internal.h.
+/* The inside of a core and its tensors, for the files that implement them and for the timing pass.
+ * Instruction files do not need it: they work through neuron_internal.h.
  *
- * Storage. A tensor on chip has its own memory, partition after partition at a pitch that is an odd number of cache lines
- * (a large power of two makes 128 rows fight for the same few lines of cache). One with an explicit address lies in
- * the memory of the chip itself, so that tensors placed over each other share bytes. `written` remembers which bytes
- * hold data: nothing, a bitmap, or everything. */
+ * Storage. A tensor on chip has its own memory, partition after partition at a pitch that is an odd number
+ * of cache lines (a large power of two makes 128 rows fight for the same few lines of cache). One with an
+ * explicit address lies in the memory of the chip itself, so that tensors placed over each other share
+ * bytes. `written` remembers which bytes hold data: nothing, a bitmap, or everything. */
 #ifndef NEURON_CORE_H
 #define NEURON_CORE_H
 #include "neuron/neuron_internal.h"
@@ -35,11 +35,11 @@ struct fr_neuron_tensor {
     uint8_t *data;           /* first row; NULL after release */
     size_t storage;          /* bytes of own memory; 0 when data lies in the chip's */
     fr_neuron_shadow own;
-    fr_neuron_shadow *written; /* &own, or the chip's */
+    fr_neuron_shadow *written;       /* &own, or the chip's */
     int64_t shadow_row, shadow_byte; /* where the first row begins in *written */
-    fr_neuron_shadow begun;    /* PSUM: bytes that a matmul has written since allocation */
-    bool filled;               /* PSUM: something else than a matmul wrote here */
-    int64_t record_pitch;      /* HBM: bytes of a row, for the columns of regions; 0 until a strided access */
+    fr_neuron_shadow begun;          /* PSUM: bytes that a matmul has written since allocation */
+    bool filled;                     /* PSUM: something else than a matmul wrote here */
+    int64_t record_pitch; /* HBM: bytes of a row, for the columns of regions; 0 until a strided access */
 };
 
 /* One physical core's memory of a kind, as explicit addresses see it. */

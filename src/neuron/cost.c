@@ -1,5 +1,5 @@
-/* What the price of an instruction is made of: elements per partition, which operands qualify for the fast modes, and the
- * descriptors of a transfer; and the engine choosers of instructions that have no choice. */
+/* What the price of an instruction is made of: elements per partition, which operands qualify for the fast
+ * modes, and the descriptors of a transfer; and the engine choosers of instructions that have no choice. */
 #include "neuron/core.h"
 
 double fr_neuron_extent(const fr_neuron_call *call, int which)
@@ -56,7 +56,8 @@ void fr_neuron_price_transfer(const fr_neuron *core, const fr_neuron_view *dst, 
     (void)core;
     double elements = (double)fr_neuron_view_elements(dst);
     int dst_width = fr_neuron_dtype_bytes(dst->dtype), src_width = fr_neuron_dtype_bytes(src->dtype);
-    double in_elements = (double)run_bytes(src) / src_width, out_elements = (double)run_bytes(dst) / dst_width;
+    double in_elements = (double)run_bytes(src) / src_width,
+           out_elements = (double)run_bytes(dst) / dst_width;
     double run = in_elements < out_elements ? in_elements : out_elements;
     int width = dst_width > src_width ? dst_width : src_width;
     double pieces = run * width > 65536 ? run * width / 65536 : 1;

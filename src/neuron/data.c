@@ -1,13 +1,13 @@
 /* Reading and writing what views mean, a partition at a time.
  *
- * A pattern is a view in bytes with its dimensions merged: most become one contiguous run, and everything below has a
- * path for that. The rest is walked (walk.c). */
+ * A pattern is a view in bytes with its dimensions merged: most become one contiguous run, and everything
+ * below has a path for that. The rest is walked (walk.c). */
 #include "neuron/core.h"
 #include "neuron/walk.h"
 
 #include <string.h>
 
-/* ---- patterns ------------------------------------------------------------------------------------------------- */
+/* ---- patterns ------------------------------------------------------------------------------------ */
 
 /* Drops sizes of one and merges a dimension with the next inner one where it continues it. */
 void fr_neuron_merge(fr_neuron_pattern *pattern, const int64_t *stride, const int64_t *size, int dims)
@@ -70,7 +70,7 @@ void fr_neuron_scatter(const fr_neuron_pattern *pattern, const void *in)
     fr_neuron_walk_store(&walk, in, pattern->elements);
 }
 
-/* ---- rows ----------------------------------------------------------------------------------------------------- */
+/* ---- rows ---------------------------------------------------------------------------------------- */
 
 const float *fr_neuron_row(const fr_neuron_lanes *lanes, int p, float *scratch)
 {
@@ -161,7 +161,7 @@ float *fr_neuron_row_out(const fr_neuron_lanes *out, int p, bool direct, float *
     return direct ? (float *)(void *)fr_neuron_lane_base(out, p) : scratch;
 }
 
-/* ---- scalars and scratch ---------------------------------------------------------------------------------------- */
+/* ---- scalars and scratch ------------------------------------------------------------------------- */
 
 fr_neuron_scalars fr_neuron_scalars_of(const fr_neuron *core, const fr_neuron_argument *argument)
 {

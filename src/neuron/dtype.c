@@ -1,12 +1,14 @@
 /* Numbers of the NeuronCore: names, sizes, and conversion to and from fp32.
  *
- * Every small float is sign, exponent, fraction; a table of formats says how many bits each has and what its all-ones
- * exponent means, and one decoder and one encoder read the table. The encoder rounds to nearest, ties to even, in
- * integers: the fraction of fp32 is cut at the target's last bit with the remainder compared to one half, and a carry
- * that ripples into the exponent is the right answer by construction. bf16 and fp16 are most of the traffic, so they have
- * straight loops (and vector ones, product.h). Integers saturate; NaN becomes 0.
+ * Every small float is sign, exponent, fraction; a table of formats says how many bits each has and what
+ * its all-ones exponent means, and one decoder and one encoder read the table. The encoder rounds to
+ * nearest, ties to even, in integers: the fraction of fp32 is cut at the target's last bit with the
+ * remainder compared to one half, and a carry that ripples into the exponent is the right answer by
+ * construction. bf16 and fp16 are most of the traffic, so they have straight loops (and vector ones,
+ * product.h). Integers saturate; NaN becomes 0.
  *
- * float8_e8m0fnu has no sign and no zero: what is below its least power becomes that power; a negative or NaN is NaN. */
+ * float8_e8m0fnu has no sign and no zero: what is below its least power becomes that power; a negative or
+ * NaN is NaN. */
 #include "neuron/neuron_internal.h"
 #include "neuron/product.h"
 
@@ -22,9 +24,9 @@ typedef struct fr_format {
 
 static const fr_format HALF = {5, 10, 15, INFINITE};
 static const fr_format FORMATS[FR_NEURON_DTYPES] = {
-    [FR_NEURON_FLOAT8_E4M3] = {4, 3, 7, INFINITE},  [FR_NEURON_FLOAT8_E5M2] = {5, 2, 15, INFINITE},
-    [FR_NEURON_FLOAT8_E3M4] = {3, 4, 3, INFINITE},  [FR_NEURON_FLOAT8_E4M3FN] = {4, 3, 7, ONE_NAN},
-    [FR_NEURON_FLOAT8_E4M3FN_X4] = {4, 3, 7, ONE_NAN}, [FR_NEURON_FLOAT8_E5M2_X4] = {5, 2, 15, INFINITE},
+    [FR_NEURON_FLOAT8_E4M3] = {4, 3, 7, INFINITE},         [FR_NEURON_FLOAT8_E5M2] = {5, 2, 15, INFINITE},
+    [FR_NEURON_FLOAT8_E3M4] = {3, 4, 3, INFINITE},         [FR_NEURON_FLOAT8_E4M3FN] = {4, 3, 7, ONE_NAN},
+    [FR_NEURON_FLOAT8_E4M3FN_X4] = {4, 3, 7, ONE_NAN},     [FR_NEURON_FLOAT8_E5M2_X4] = {5, 2, 15, INFINITE},
     [FR_NEURON_FLOAT4_E2M1FN_X4] = {2, 1, 1, NO_SPECIALS},
 };
 
@@ -99,7 +101,8 @@ static inline float float_of(uint32_t bits)
 
 static float decode(uint32_t code, fr_format f)
 {
-    uint32_t fraction = code & ((1u << f.fraction) - 1), exponent = code >> f.fraction & ((1u << f.exponent) - 1);
+    uint32_t fraction = code & ((1u << f.fraction) - 1),
+             exponent = code >> f.fraction & ((1u << f.exponent) - 1);
     uint32_t sign = code >> (f.fraction + f.exponent) << 31, ones = (1u << f.exponent) - 1;
     if (exponent == ones && f.top == INFINITE)
         return float_of(sign | 0x7F800000u | fraction << (23 - f.fraction) | (fraction ? 0x400000u : 0));
@@ -112,20 +115,23 @@ static float decode(uint32_t code, fr_format f)
     return float_of(sign | (exponent + 127 - (uint32_t)f.bias) << 23 | fraction << (23 - f.fraction));
 }
 
-/* What becomes of NaN and of values beyond the largest finite one: infinity or a quiet NaN with the leading bits of the
- * payload; without infinities the one NaN; without NaN the largest number (the same code of all ones). */
+/* What becomes of NaN and of values beyond the largest finite one: infinity or a quiet NaN with the
+ * leading bits of the payload; without infinities the one NaN; without NaN the largest number (the same
+ * code of all ones). */
 static uint32_t special(uint32_t magnitude, fr_format f)
 {
     uint32_t ones = (1u << f.exponent) - 1, fraction = (1u << f.fraction) - 1;
     if (f.top != INFINITE)
         return ones << f.fraction | fraction;
     bool nan = magnitude > 0x7F800000u;
-    return ones << f.fraction | (nan ? (magnitude >> (23 - f.fraction) & fraction) | 1u << (f.fraction - 1) : 0);
+    return ones << f.fraction |
+           (nan ? (magnitude >> (23 - f.fraction) & fraction) | 1u << (f.fraction - 1) : 0);
 }
 
 static uint32_t encode(float value, fr_format f)
 {
-    uint32_t bits = bits_of(value), sign = bits >> 31 << (f.exponent + f.fraction), magnitude = bits & 0x7FFFFFFFu;
+    uint32_t bits = bits_of(value), sign = bits >> 31 << (f.exponent + f.fraction),
+             magnitude = bits & 0x7FFFFFFFu;
     if (magnitude > 0x7F800000u)
         return sign | special(magnitude, f);
     int exponent = (int)(magnitude >> 23) - 127 + f.bias; /* of the target, when normal */
@@ -181,11 +187,11 @@ void fr_neuron_half_from_float(uint16_t *out, const float *in, int64_t count)
         out[i] = (uint16_t)encode(in[i], HALF);
 }
 
-#define LOAD_INTEGERS(TYPE)                    \
-    do {                                       \
-        const TYPE *codes = in;                \
-        for (int64_t i = 0; i < count; i++)    \
-            out[i] = (float)codes[i];          \
+#define LOAD_INTEGERS(TYPE)                                                                                  \
+    do {                                                                                                     \
+        const TYPE *codes = in;                                                                              \
+        for (int64_t i = 0; i < count; i++)                                                                  \
+            out[i] = (float)codes[i];                                                                        \
     } while (0)
 
 void fr_neuron_to_float(float *out, const void *in, fr_neuron_dtype dtype, int64_t count)
@@ -230,11 +236,11 @@ static double rounded_within(float value, double least, double most)
     return value != value ? 0 : nearest < least ? least : nearest > most ? most : nearest;
 }
 
-#define STORE_INTEGERS(TYPE, LEAST, MOST)                              \
-    do {                                                               \
-        TYPE *codes = out;                                             \
-        for (int64_t i = 0; i < count; i++)                            \
-            codes[i] = (TYPE)rounded_within(in[i], LEAST, MOST);       \
+#define STORE_INTEGERS(TYPE, LEAST, MOST)                                                                    \
+    do {                                                                                                     \
+        TYPE *codes = out;                                                                                   \
+        for (int64_t i = 0; i < count; i++)                                                                  \
+            codes[i] = (TYPE)rounded_within(in[i], LEAST, MOST);                                             \
     } while (0)
 
 static void store_small(uint8_t *out, const float *in, fr_neuron_dtype dtype, int64_t count)

@@ -1,5 +1,6 @@
-/* The table of instructions, made from instructions.h, and calls: a descriptor with its arguments. Everything a reader wants to
- * know of an instruction (the Python package, `nki isa`, the checks, the clock) is in its descriptor. */
+/* The table of instructions, made from instructions.h, and calls: a descriptor with its arguments.
+ * Everything a reader wants to know of an instruction (the Python package, `nki isa`, the checks, the
+ * clock) is in its descriptor. */
 #include "neuron/instructions.h"
 #include "neuron/core.h"
 
@@ -56,7 +57,8 @@ fr_neuron_call fr_neuron_call_of(const char *instruction)
 
 static fr_neuron_argument *argument_named(fr_neuron_call *call, const char *name)
 {
-    for (int i = 0; call->instruction && i < FR_NEURON_PARAMETERS && call->instruction->parameters[i].name; i++)
+    for (int i = 0; call->instruction && i < FR_NEURON_PARAMETERS && call->instruction->parameters[i].name;
+         i++)
         if (strcmp(call->instruction->parameters[i].name, name) == 0)
             return &call->argument[i];
     return NULL;

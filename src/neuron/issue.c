@@ -1,7 +1,8 @@
-/* Issuing one instruction: arguments, the limits that hold for all instructions, its own limits, its effect, its record.
+/* Issuing one instruction: arguments, the limits that hold for all instructions, its own limits, its
+ * effect, its record.
  *
- * Order matters: everything that can be refused is refused before anything is computed, and room for the records is
- * taken before too, so that a refused call leaves memories and trace as they were. */
+ * Order matters: everything that can be refused is refused before anything is computed, and room for the
+ * records is taken before too, so that a refused call leaves memories and trace as they were. */
 #include "neuron/core.h"
 
 enum { REGIONS = 3 * FR_NEURON_PARAMETERS + 2 * FR_NEURON_LIST };
@@ -13,7 +14,7 @@ typedef struct call_site {
     fr_error *error;
 } call_site;
 
-/* ---- arguments ---------------------------------------------------------------------------------------------------- */
+/* ---- arguments ----------------------------------------------------------------------------------- */
 
 static fr_status check_kind(const call_site *site, const fr_neuron_parameter *parameter,
                             const fr_neuron_argument *argument)
@@ -28,9 +29,10 @@ static fr_status check_kind(const call_site *site, const fr_neuron_parameter *pa
     if (!is_list)
         return FR_OK;
     bool views = parameter->kind == FR_NEURON_READ_LIST;
-    if (argument->count < 0 || argument->count > FR_NEURON_LIST || (argument->count > 0 && !(views ? (const void *)argument->views : (const void *)argument->numbers)))
-        return fr_neuron_misuse(site->core, site->call, site->error, "%s: a list of %d, %d at most", parameter->name,
-                                argument->count, FR_NEURON_LIST);
+    if (argument->count < 0 || argument->count > FR_NEURON_LIST ||
+        (argument->count > 0 && !(views ? (const void *)argument->views : (const void *)argument->numbers)))
+        return fr_neuron_misuse(site->core, site->call, site->error, "%s: a list of %d, %d at most",
+                                parameter->name, argument->count, FR_NEURON_LIST);
     return FR_OK;
 }
 
@@ -48,7 +50,7 @@ static fr_status check_arguments(const call_site *site)
     return FR_OK;
 }
 
-/* ---- limits that hold for every instruction ------------------------------------------------------------------------- */
+/* ---- limits that hold for every instruction ------------------------------------------------------ */
 
 static fr_status check_reach(const call_site *site, const fr_neuron_view *view, const char *name)
 {
@@ -96,7 +98,8 @@ static fr_status check_pattern(const call_site *site, const fr_neuron_view *view
                             "%s walks %d dimensions of each partition", name, lanes.row.dims);
 }
 
-static fr_status check_view(const call_site *site, const fr_neuron_view *view, const fr_neuron_parameter *parameter)
+static fr_status check_view(const call_site *site, const fr_neuron_view *view,
+                            const fr_neuron_parameter *parameter)
 {
     FR_TRY(fr_neuron_view_check(site->core, site->call, view, parameter->name, site->error));
     FR_TRY(check_reach(site, view, parameter->name));
@@ -150,7 +153,7 @@ static fr_status check_engine(const call_site *site)
                             "the %s engine does not run it", fr_neuron_engine_name(site->engine));
 }
 
-/* ---- the record --------------------------------------------------------------------------------------------------- */
+/* ---- the record ---------------------------------------------------------------------------------- */
 
 static int add_region(fr_neuron_region *regions, int count, const fr_neuron_view *view, int write)
 {
@@ -170,7 +173,9 @@ static int list_regions(const fr_neuron_call *call, fr_neuron_region *regions, b
         const fr_neuron_argument *argument = &call->argument[i];
         bool list = parameters[i].kind == FR_NEURON_READ_LIST;
         const fr_neuron_view *views = list ? argument->views : &argument->view;
-        int write = parameters[i].kind == FR_NEURON_WRITE ? 1 : parameters[i].kind == FR_NEURON_UPDATE ? 2 : 0;
+        int write = parameters[i].kind == FR_NEURON_WRITE    ? 1
+                    : parameters[i].kind == FR_NEURON_UPDATE ? 2
+                                                             : 0;
         int views_count = !argument->given ? 0 : list ? argument->count : argument->is_view;
         for (int v = 0; v < views_count; v++) {
             *dynamic = *dynamic || views[v].index;
@@ -187,7 +192,8 @@ static uint32_t saturated(double value)
     return value >= (double)UINT32_MAX ? UINT32_MAX : value > 0 ? (uint32_t)value : 0;
 }
 
-static fr_neuron_record first_record(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_cost *cost)
+static fr_neuron_record first_record(const fr_neuron *core, const fr_neuron_call *call,
+                                     const fr_neuron_cost *cost)
 {
     double floor_cycles = core->machine->issue_floor_cycles[cost->engine];
     bool dma = cost->engine == FR_NEURON_DMA;
@@ -198,12 +204,15 @@ static fr_neuron_record first_record(const fr_neuron *core, const fr_neuron_call
         .core = (uint8_t)core->physical,
         .table = cost->table,
         .source = core->source,
-        .cycles = (float)(dma ? 0 : cost->cycles > floor_cycles ? cost->cycles : floor_cycles),
+        .cycles = (float)(dma                           ? 0
+                          : cost->cycles > floor_cycles ? cost->cycles
+                                                        : floor_cycles),
         .descriptors = saturated(cost->descriptors),
         .bytes = saturated(dma ? cost->bytes : cost->flops / 64),
     };
-    record.flags = (uint8_t)((cost->guess || call->instruction->cost_guessed ? FR_NEURON_GUESS : 0) |
-                             (cost->dynamic ? FR_NEURON_DYNAMIC : 0) | (cost->accumulate ? FR_NEURON_ACCUMULATE : 0));
+    record.flags =
+        (uint8_t)((cost->guess || call->instruction->cost_guessed ? FR_NEURON_GUESS : 0) |
+                  (cost->dynamic ? FR_NEURON_DYNAMIC : 0) | (cost->accumulate ? FR_NEURON_ACCUMULATE : 0));
     return record;
 }
 
@@ -218,14 +227,15 @@ static void record_call(fr_neuron *core, const fr_neuron_call *call, const fr_ne
         for (int i = 0; i < record.regions; i++)
             record.region[i] = regions[done + i];
         done += record.regions;
-        record.flags = (uint8_t)(done < count ? record.flags | FR_NEURON_MORE : record.flags & ~FR_NEURON_MORE);
+        record.flags =
+            (uint8_t)(done < count ? record.flags | FR_NEURON_MORE : record.flags & ~FR_NEURON_MORE);
         fr_neuron_record_add(core, &record);
         record.cycles = 0;
         record.descriptors = record.bytes = 0;
     } while (done < count);
 }
 
-/* ---- issue -------------------------------------------------------------------------------------------------------- */
+/* ---- issue --------------------------------------------------------------------------------------- */
 
 /* A list of rows touches what it touches: the instruction notes it. */
 static bool lists_rows(const fr_neuron_call *call)
@@ -284,8 +294,8 @@ static fr_status check_call(call_site *site)
         return fr_error_memory(site->error, 64, "the table of source lines");
     FR_TRY(check_arguments(site));
     if (site->core->machine->generation < instruction->least_generation)
-        FR_TRY(fr_neuron_generation_at_least(site->core, site->call, instruction->least_generation, instruction->name,
-                                             site->error));
+        FR_TRY(fr_neuron_generation_at_least(site->core, site->call, instruction->least_generation,
+                                             instruction->name, site->error));
     site->engine = instruction->engine(site->core, site->call);
     FR_TRY(check_engine(site));
     FR_TRY(check_views(site));

@@ -1,6 +1,7 @@
-/* Machines: a file per generation under machines/, read into fr_neuron_machine. The schema is the table below; a key that is
- * not in it is an error, so a misspelt constant cannot pass for a default. A section [guesses] names the keys whose value
- * no public measurement supports: `dma_done_ns = true`, `scalar.drain_ns = true`. */
+/* Machines: a file per generation under machines/, read into fr_neuron_machine. The schema is the table
+ * below; a key that is not in it is an error, so a misspelt constant cannot pass for a default. A section
+ * [guesses] names the keys whose value no public measurement supports: `dma_done_ns = true`,
+ * `scalar.drain_ns = true`. */
 #include "frontier/neuron.h"
 
 #include <string.h>
@@ -11,19 +12,32 @@ typedef struct machine_file {
     int64_t generation, stack_cores, dma_engines, dma_queues;
 } machine_file;
 
-#define REAL(key, field, most, help) \
-    {key, FR_CONFIG_REAL, offsetof(machine_file, machine.field), NULL, 0, most, NULL, help}
-#define BYTES(key, field, help) {key, FR_CONFIG_INT, offsetof(machine_file, machine.field), NULL, 1, 1e14, NULL, help}
-#define COUNT(key, field, most, help) {key, FR_CONFIG_INT, offsetof(machine_file, field), NULL, 1, most, NULL, help}
-#define HAS(key, field, help) {key, FR_CONFIG_BOOL, offsetof(machine_file, machine.field), NULL, 0, 0, NULL, help}
-#define ENGINE(name, engine)                                                                                  \
-    REAL(name ".clock_ghz", clock_ghz[engine], 10, "GHz"),                                                    \
-        REAL(name ".drain_ns", drain_ns[engine], 1e5, "from the last cycle until others see the result, ns"), \
-        REAL(name ".wake_ns", wake_ns[engine], 1e5, "from a satisfied semaphore until the start, ns"),        \
+#define REAL(key, field, most, help)                                                                         \
+    {                                                                                                        \
+        key, FR_CONFIG_REAL, offsetof(machine_file, machine.field), NULL, 0, most, NULL, help                \
+    }
+#define BYTES(key, field, help)                                                                              \
+    {                                                                                                        \
+        key, FR_CONFIG_INT, offsetof(machine_file, machine.field), NULL, 1, 1e14, NULL, help                 \
+    }
+#define COUNT(key, field, most, help)                                                                        \
+    {                                                                                                        \
+        key, FR_CONFIG_INT, offsetof(machine_file, field), NULL, 1, most, NULL, help                         \
+    }
+#define HAS(key, field, help)                                                                                \
+    {                                                                                                        \
+        key, FR_CONFIG_BOOL, offsetof(machine_file, machine.field), NULL, 0, 0, NULL, help                   \
+    }
+#define ENGINE(name, engine)                                                                                 \
+    REAL(name ".clock_ghz", clock_ghz[engine], 10, "GHz"),                                                   \
+        REAL(name ".drain_ns", drain_ns[engine], 1e5,                                                        \
+             "from the last cycle until others see the result, ns"),                                         \
+        REAL(name ".wake_ns", wake_ns[engine], 1e5, "from a satisfied semaphore until the start, ns"),       \
         REAL(name ".issue_floor_cycles", issue_floor_cycles[engine], 1e5, "least cycles of an instruction")
 
 static const fr_config_key VALUES[] = {
-    {"name", FR_CONFIG_STRING, offsetof(machine_file, machine.name), NULL, 0, 0, NULL, "what reports call it"},
+    {"name", FR_CONFIG_STRING, offsetof(machine_file, machine.name), NULL, 0, 0, NULL,
+     "what reports call it"},
     COUNT("generation", generation, 4, "2 trn1, 3 trn2, 4 trn3"),
     ENGINE("tensor", FR_NEURON_TENSOR),
     ENGINE("vector", FR_NEURON_VECTOR),
@@ -39,14 +53,18 @@ static const fr_config_key VALUES[] = {
     COUNT("core.stack_cores", stack_cores, 8, "cores of a stack"),
     COUNT("core.dma_engines", dma_engines, 64, "DMA engines of a core"),
     COUNT("core.dma_queues", dma_queues, 64, "queues of a DMA engine"),
-    REAL("core.dma_descriptor_ns", dma_descriptor_ns, 1e5, "ns of an engine per descriptor, besides its bytes"),
+    REAL("core.dma_descriptor_ns", dma_descriptor_ns, 1e5,
+         "ns of an engine per descriptor, besides its bytes"),
     REAL("core.dma_bytes_per_ns", dma_bytes_per_ns, 1e4, "GB/s of one engine"),
     REAL("core.dma_start_ns", dma_start_ns, 1e6, "from the trigger to the first descriptor, ns"),
     REAL("core.dma_done_ns", dma_done_ns, 1e6, "from the last byte to the consumer's start, ns"),
-    REAL("core.dma_static_issue_ns", dma_static_issue_ns, 1e6, "trigger's queue, descriptors made beforehand, ns"),
-    REAL("core.dma_dynamic_issue_ns", dma_dynamic_issue_ns, 1e6, "trigger's queue, descriptors made at run time, ns"),
+    REAL("core.dma_static_issue_ns", dma_static_issue_ns, 1e6,
+         "trigger's queue, descriptors made beforehand, ns"),
+    REAL("core.dma_dynamic_issue_ns", dma_dynamic_issue_ns, 1e6,
+         "trigger's queue, descriptors made at run time, ns"),
     REAL("core.dma_transpose_bytes_per_ns", dma_transpose_bytes_per_ns, 1e4, "GB/s of a core, HBM to SBUF"),
-    REAL("core.dma_transpose_sbuf_bytes_per_ns", dma_transpose_sbuf_bytes_per_ns, 1e4, "GB/s of a core, SBUF to SBUF"),
+    REAL("core.dma_transpose_sbuf_bytes_per_ns", dma_transpose_sbuf_bytes_per_ns, 1e4,
+         "GB/s of a core, SBUF to SBUF"),
     REAL("core.activation_table_ns", activation_table_ns, 1e6, "loading a table of Scalar, ns"),
     REAL("core.throttle_window_ns", throttle_window_ns, 1e7, "window in which Tensor's use is judged, ns"),
     REAL("core.throttle_share", throttle_share, 1, "share of full rate while it warms up"),
@@ -99,7 +117,8 @@ static fr_status list_guesses(schema *s, const char *path, fr_error *error)
         if (!s->guessed[i])
             continue;
         if (used + strlen(name) + 2 > size)
-            return fr_error_set(error, FR_BAD_DATA, path, NULL, "the names of the guesses exceed %zu bytes", size);
+            return fr_error_set(error, FR_BAD_DATA, path, NULL, "the names of the guesses exceed %zu bytes",
+                                size);
         used += (size_t)snprintf(out + used, size - used, "%s%s", used ? " " : "", name);
     }
     return FR_OK;
@@ -118,7 +137,8 @@ static fr_status read_machine(schema *s, const char *path, fr_arena *arena, fr_e
     machine->dma_engines = (int)s->file.dma_engines;
     machine->dma_queues = (int)s->file.dma_queues;
     if (machine->generation < 2)
-        return fr_error_set(error, FR_BAD_DATA, path, "2 trn1, 3 trn2, 4 trn3", "generation %d", machine->generation);
+        return fr_error_set(error, FR_BAD_DATA, path, "2 trn1, 3 trn2, 4 trn3", "generation %d",
+                            machine->generation);
     return list_guesses(s, path, error);
 }
 

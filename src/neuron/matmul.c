@@ -1,8 +1,9 @@
 /* What the Tensor engine computes: a tile product in fp32, added in PSUM.
  *
- * Rows of both operands (a partition each, which is the contraction) are brought to fp32 at a pitch that is no power of two,
- * unless they lie in SBUF as fp32 already; the product kernel (product.h) reads those. Sums over the contraction are
- * made from zero and then added to PSUM, as the array passes finished columns to the accumulators. */
+ * Rows of both operands (a partition each, which is the contraction) are brought to fp32 at a pitch that
+ * is no power of two, unless they lie in SBUF as fp32 already; the product kernel (product.h) reads those.
+ * Sums over the contraction are made from zero and then added to PSUM, as the array passes finished
+ * columns to the accumulators. */
 #include "neuron/matmul.h"
 #include "neuron/product.h"
 
@@ -18,13 +19,16 @@ static int64_t rounded(int64_t count, int64_t unit)
     return (count + unit - 1) / unit * unit;
 }
 
-/* Usable where it lies: fp32 rows whose length is a multiple of `unit`, which the kernel may read to the end. */
+/* Usable where it lies: fp32 rows whose length is a multiple of `unit`, which the kernel may read to the
+ * end. */
 static bool usable(const fr_neuron_lanes *lanes, int64_t count, int64_t unit)
 {
-    return lanes->dtype == FR_NEURON_FLOAT32 && lanes->row.contiguous && count % unit == 0 && lanes->pitch % 4 == 0;
+    return lanes->dtype == FR_NEURON_FLOAT32 && lanes->row.contiguous && count % unit == 0 &&
+           lanes->pitch % 4 == 0;
 }
 
-/* All rows in fp32, zero from their end to the next multiple of `unit`; with pairs, two rows from each partition. */
+/* All rows in fp32, zero from their end to the next multiple of `unit`; with pairs, two rows from each
+ * partition. */
 static bool bring(fr_neuron *core, const fr_neuron_lanes *lanes, bool pairs, int64_t unit, operand *out)
 {
     int64_t count = lanes->row.elements / (pairs ? 2 : 1), full = rounded(count, unit);
@@ -53,8 +57,8 @@ static bool bring(fr_neuron *core, const fr_neuron_lanes *lanes, bool pairs, int
 }
 
 /* Through memory of its own when PSUM does not hold fp32 in contiguous rows. */
-static fr_status multiply_apart(fr_neuron *core, fr_neuron_product *product, const fr_neuron_lanes *dst, bool add,
-                                fr_error *error)
+static fr_status multiply_apart(fr_neuron *core, fr_neuron_product *product, const fr_neuron_lanes *dst,
+                                bool add, fr_error *error)
 {
     int64_t bytes = product->m * product->n * 4;
     float *sums = fr_neuron_scratch(core, bytes), *old = fr_neuron_scratch(core, product->n * 4);
@@ -97,7 +101,7 @@ fr_status fr_neuron_multiply(fr_neuron *core, const fr_neuron_view *dst, const f
     return FR_OK;
 }
 
-/* ---- transpose mode --------------------------------------------------------------------------------------------------- */
+/* ---- transpose mode ------------------------------------------------------------------------------ */
 
 /* For each column of `selector`, the one partition that holds a 1 among zeros. */
 static bool find_ones(const fr_neuron_lanes *selector, float *scratch, int *chosen)
@@ -121,7 +125,8 @@ static bool find_ones(const fr_neuron_lanes *selector, float *scratch, int *chos
     return true;
 }
 
-/* dst[m][n] = data[k][m], k the partition chosen for n; or, `across`, dst[m][n] = data[k][n], k chosen for m. */
+/* dst[m][n] = data[k][m], k the partition chosen for n; or, `across`, dst[m][n] = data[k][n], k chosen for
+ * m. */
 static void move_bits(const fr_neuron_lanes *dst, const fr_neuron_lanes *data, const int *chosen, bool across,
                       uint8_t *scratch, uint8_t *out)
 {
@@ -130,7 +135,8 @@ static void move_bits(const fr_neuron_lanes *dst, const fr_neuron_lanes *data, c
     for (int m = 0; m < dst->partitions; m++) {
         for (int64_t n = 0; n < dst->row.elements; n++) {
             fr_neuron_pattern row = data->row;
-            const uint8_t *from = scratch + (across ? chosen[m] * row.elements + n : chosen[n] * row.elements + m) * width;
+            const uint8_t *from =
+                scratch + (across ? chosen[m] * row.elements + n : chosen[n] * row.elements + m) * width;
             if (dst->dtype == data->dtype) {
                 memcpy(out + n * width, from, (size_t)width);
                 continue;
@@ -151,7 +157,8 @@ bool fr_neuron_select_bits(fr_neuron *core, const fr_neuron_view *dst, const fr_
     int64_t most = a.row.elements > b.row.elements ? a.row.elements : b.row.elements;
     int *chosen = fr_neuron_scratch(core, most * (int64_t)sizeof *chosen);
     float *row = fr_neuron_scratch(core, most * 4);
-    uint8_t *bytes = fr_neuron_scratch(core, FR_NEURON_PARTITIONS * most * 4), *line = fr_neuron_scratch(core, most * 4);
+    uint8_t *bytes = fr_neuron_scratch(core, FR_NEURON_PARTITIONS * most * 4),
+            *line = fr_neuron_scratch(core, most * 4);
     if (!chosen || !row || !bytes || !line)
         return false;
     bool across = !find_ones(&b, row, chosen);

@@ -3,7 +3,8 @@
 #define NEURON_MATMUL_H
 #include "neuron/core.h"
 
-/* dst (+)= stationary^T moving in fp32; with `pairs`, the first free dimension of 2 of both operands belongs to the contraction. */
+/* dst (+)= stationary^T moving in fp32; with `pairs`, the first free dimension of 2 of both operands
+ * belongs to the contraction. */
 fr_status fr_neuron_multiply(fr_neuron *core, const fr_neuron_view *dst, const fr_neuron_view *stationary,
                              const fr_neuron_view *moving, bool pairs, bool add, fr_error *error);
 /* Bits of one operand moved to where the other has its ones; false when neither operand is a selection. */

@@ -100,7 +100,7 @@ fr_neuron_operator fr_neuron_operator_named(const char *name)
     static const struct {
         const char *name;
         fr_neuron_operator op;
-    } also[] = {{"max", FR_NEURON_MAXIMUM},          {"min", FR_NEURON_MINIMUM}, {"mul", FR_NEURON_MULTIPLY},
+    } also[] = {{"max", FR_NEURON_MAXIMUM},          {"min", FR_NEURON_MINIMUM},  {"mul", FR_NEURON_MULTIPLY},
                 {"mult", FR_NEURON_MULTIPLY},        {"sub", FR_NEURON_SUBTRACT}, {"pow", FR_NEURON_POWER},
                 {"amax", FR_NEURON_MAXIMUM},         {"amin", FR_NEURON_MINIMUM}, {"sum", FR_NEURON_ADD},
                 {"bitwise_invert", FR_NEURON_INVERT}};

@@ -1,6 +1,7 @@
-/* The product in plain C, and the choice between it and the vector versions (kernels/). Four floats at a time, in the compiler's
- * own vector type: SSE2 and NEON have them. Without a fused multiply-add a product of two fp32 numbers rounds once more
- * than on other processors; narrower numbers multiply exactly, so for them the bits are the same everywhere. */
+/* The product in plain C, and the choice between it and the vector versions (kernels/). Four floats at a
+ * time, in the compiler's own vector type: SSE2 and NEON have them. Without a fused multiply-add a product
+ * of two fp32 numbers rounds once more than on other processors; narrower numbers multiply exactly, so for
+ * them the bits are the same everywhere. */
 #include "neuron/product.h"
 
 #include <string.h>
@@ -19,18 +20,18 @@ static inline void store_four(float *address, four value)
     memcpy(address, &value, sizeof value);
 }
 
-#define VECTOR  four
-#define LANES   4
-#define ROWS    4
+#define VECTOR four
+#define LANES 4
+#define ROWS 4
 #define VECTORS 2
-#define load(address)            load_four(address)
-#define store(address, value)    store_four(address, value)
-#define broadcast(value)         ((four){(value), (value), (value), (value)})
-#define multiply_add(a, b, c)    ((a) * (b) + (c))
+#define load(address) load_four(address)
+#define store(address, value) store_four(address, value)
+#define broadcast(value) ((four){(value), (value), (value), (value)})
+#define multiply_add(a, b, c) ((a) * (b) + (c))
 #include "neuron/kernels/shared/product_kernels.h"
 
-static const fr_neuron_kernels PLAIN = {"plain",         product,       bf16_to_float,
-                                        bf16_from_float, fr_neuron_half_to_float, fr_neuron_half_from_float};
+static const fr_neuron_kernels PLAIN = {
+    "plain", product, bf16_to_float, bf16_from_float, fr_neuron_half_to_float, fr_neuron_half_from_float};
 
 #if defined(__x86_64__)
 static bool has_avx2(void)

@@ -1,14 +1,15 @@
-/* The inner loops that decide how fast a kernel is simulated: the product of a 128 x 128 and a 128 x 512 tile, and the
- * conversions of 16-bit floats. Each processor's version fills one table; the best one is chosen when asked. All give
- * the same bits: products of numbers of 16 bits or fewer are exact in fp32, and every version sums in the order of k. */
+/* The inner loops that decide how fast a kernel is simulated: the product of a 128 x 128 and a 128 x 512
+ * tile, and the conversions of 16-bit floats. Each processor's version fills one table; the best one is
+ * chosen when asked. All give the same bits: products of numbers of 16 bits or fewer are exact in fp32,
+ * and every version sums in the order of k. */
 #ifndef NEURON_PRODUCT_H
 #define NEURON_PRODUCT_H
 #include <stdbool.h>
 #include <stdint.h>
 
-/* out[m][n] = sum over k of stationary[k][m] * moving[k][n], added to what is there when `add`. Pitches count floats.
- * Rows of `stationary` are readable, as zeros, up to the next multiple of 8 of m; those of `moving` are readable up to the next
- * multiple of 16 of n. */
+/* out[m][n] = sum over k of stationary[k][m] * moving[k][n], added to what is there when `add`. Pitches
+ * count floats. Rows of `stationary` are readable, as zeros, up to the next multiple of 8 of m; those of
+ * `moving` are readable up to the next multiple of 16 of n. */
 typedef struct fr_neuron_product {
     float *out;
     const float *stationary, *moving;
@@ -27,7 +28,8 @@ typedef struct fr_neuron_kernels {
 } fr_neuron_kernels;
 
 const fr_neuron_kernels *fr_neuron_kernels_best(void);
-/* For tests: the table of that name ("plain", "avx2", "avx512"), or NULL when this processor cannot run it. */
+/* For tests: the table of that name ("plain", "avx2", "avx512"), or NULL when this processor cannot run
+ * it. */
 const fr_neuron_kernels *fr_neuron_kernels_named(const char *name);
 
 extern const fr_neuron_kernels fr_neuron_kernels_avx2, fr_neuron_kernels_avx512;

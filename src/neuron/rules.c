@@ -1,23 +1,26 @@
-/* The rules of the machine, in the order of rules.h. `text` says what holds, `fix` what to do about a message, `example` breaks
- * the rule on trn2 and is run by the tests: tiles a, b, c are 128 x 64 float32 in SBUF and hold data; nl, nisa as in
- * a kernel. */
+/* The rules of the machine, in the order of rules.h. `text` says what holds, `fix` what to do about a
+ * message, `example` breaks the rule on trn2 and is run by the tests: tiles a, b, c are 128 x 64 float32
+ * in SBUF and hold data; nl, nisa as in a kernel. */
 #include "neuron/rules.h"
 #include "frontier/neuron.h"
 
 static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
     [FR_NEURON_RULE_accumulate_start] =
         {"accumulate_start",
-         "A matmul may add only to PSUM that a matmul began: memory that was never written, or that memset or a copy "
+         "A matmul may add only to PSUM that a matmul began: memory that was never written, or that memset "
+         "or a copy "
          "filled, cannot be added to before generation 4.",
          "use accumulate=False for the first matmul of a sum, or leave accumulate out",
          "p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)\n"
          "nisa.nc_matmul(dst=p, stationary=a, moving=b, accumulate=True)"},
     [FR_NEURON_RULE_access_pattern] =
-        {"access_pattern", "Inside a partition an engine walks at most four dimensions, and every size is at least 1.",
+        {"access_pattern",
+         "Inside a partition an engine walks at most four dimensions, and every size is at least 1.",
          "split the instruction, or copy the tile into a simpler layout first",
          "t = nl.ndarray((128, 4, 4, 4, 4), dtype=nl.float32, buffer=nl.sbuf)\n"
          "nisa.memset(dst=t, value=0)\n"
-         "nisa.tensor_copy(dst=c[:, 0:32], src=t.ap([[256, 128], [128, 2], [32, 2], [8, 2], [4, 2], [2, 2]]))"},
+         "nisa.tensor_copy(dst=c[:, 0:32], src=t.ap([[256, 128], [128, 2], [32, 2], [8, 2], [4, 2], [2, "
+         "2]]))"},
     [FR_NEURON_RULE_accumulator] = {"accumulator",
                                     "The accumulator registers are read or added to only after a command "
                                     "began them: reset, reset_reduce or load_reduce; idle on Vector leaves "
@@ -44,46 +47,53 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
         {"capacity", "A tile with an address lies inside the partitions and bytes that SBUF or PSUM have.",
          "use a smaller tile or another address; free tiles that are no longer needed",
          "t = nl.ndarray((128, 70000), dtype=nl.float32, buffer=nl.sbuf)"},
-    [FR_NEURON_RULE_descriptor_mode] =
-        {"descriptor_mode",
-         "Descriptors made by hardware (dge_mode.hwdge) exist from generation 3 on, cannot cast and cannot take a list "
-         "of rows; a list of rows needs swdge; static descriptors (none) cannot have a dynamic offset; an engine can "
-         "be named with hwdge only, and is sync or scalar.",
-         "leave dge_mode out, or pick the mode that allows it",
-         "h = nl.ndarray((128, 64), dtype=nl.bfloat16, buffer=nl.shared_hbm)\n"
-         "nisa.dma_copy(dst=h, src=a, dge_mode=nisa.dge_mode.hwdge)"},
+    [FR_NEURON_RULE_descriptor_mode] = {"descriptor_mode",
+                                        "Descriptors made by hardware (dge_mode.hwdge) exist from generation "
+                                        "3 on, cannot cast and cannot take a list "
+                                        "of rows; a list of rows needs swdge; static descriptors (none) "
+                                        "cannot have a dynamic offset; an engine can "
+                                        "be named with hwdge only, and is sync or scalar.",
+                                        "leave dge_mode out, or pick the mode that allows it",
+                                        "h = nl.ndarray((128, 64), dtype=nl.bfloat16, buffer=nl.shared_hbm)\n"
+                                        "nisa.dma_copy(dst=h, src=a, dge_mode=nisa.dge_mode.hwdge)"},
     [FR_NEURON_RULE_dma_compute_sources] =
         {"dma_compute_sources",
-         "dma_compute adds 1 to 16 sources of dst's size with scales of 1; with a list of rows exactly two, one of "
+         "dma_compute adds 1 to 16 sources of dst's size with scales of 1; with a list of rows exactly two, "
+         "one of "
          "them dst itself, and unique indices.",
          "add fewer sources at a time; scale with tensor_scalar before",
          "h = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)\n"
          "nisa.dma_compute(dst=h, srcs=[a, b], reduce_op=nl.add, scales=[2.0, 1.0])"},
     [FR_NEURON_RULE_dma_transpose_shape] =
         {"dma_transpose_shape",
-         "A transposing transfer reverses 2 or 3 axes, or swaps the outer two of 4: (1, 0), (2, 1, 0), (3, 1, 2, 0). By "
-         "hardware descriptors it takes 16 rows (or 1, 2, 4, 8, 16 with rows times columns a multiple of 16), at most 128 "
-         "columns, 2-byte numbers; by a list of rows a multiple of 16 rows, 16 to 128 uint32 indices per column.",
+         "A transposing transfer reverses 2 or 3 axes, or swaps the outer two of 4: (1, 0), (2, 1, 0), (3, "
+         "1, 2, 0). By "
+         "hardware descriptors it takes 16 rows (or 1, 2, 4, 8, 16 with rows times columns a multiple of "
+         "16), at most 128 "
+         "columns, 2-byte numbers; by a list of rows a multiple of 16 rows, 16 to 128 uint32 indices per "
+         "column.",
          "leave dge_mode out, or transpose in pieces of that shape",
          "t = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)\n"
          "nisa.dma_transpose(dst=t, src=a, axes=(1, 0), dge_mode=nisa.dge_mode.hwdge)"},
-    [FR_NEURON_RULE_dtype] =
-        {"dtype", "An operand has one of the dtypes its instruction takes.", "cast with tensor_copy first",
-         "m = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)\n"
-         "nisa.memset(dst=m, value=1)\n"
-         "nisa.tensor_copy_predicated(dst=c, src=a, predicate=m)"},
-    [FR_NEURON_RULE_dtype_match] =
-        {"dtype_match", "Operands that move bits have the same dtype.", "give both the same dtype, or cast with tensor_copy",
-         "t = nl.ndarray((64, 128), dtype=nl.bfloat16, buffer=nl.psum)\n"
-         "nisa.nc_transpose(dst=t, data=a)"},
+    [FR_NEURON_RULE_dtype] = {"dtype", "An operand has one of the dtypes its instruction takes.",
+                              "cast with tensor_copy first",
+                              "m = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)\n"
+                              "nisa.memset(dst=m, value=1)\n"
+                              "nisa.tensor_copy_predicated(dst=c, src=a, predicate=m)"},
+    [FR_NEURON_RULE_dtype_match] = {"dtype_match", "Operands that move bits have the same dtype.",
+                                    "give both the same dtype, or cast with tensor_copy",
+                                    "t = nl.ndarray((64, 128), dtype=nl.bfloat16, buffer=nl.psum)\n"
+                                    "nisa.nc_transpose(dst=t, data=a)"},
     [FR_NEURON_RULE_elements_match] =
-        {"elements_match", "Operands have the same number of elements, in each partition or, in a transfer, in all.",
+        {"elements_match",
+         "Operands have the same number of elements, in each partition or, in a transfer, in all.",
          "slice the larger one", "nisa.tensor_copy(dst=c[:, 0:32], src=a)"},
-    [FR_NEURON_RULE_engine] =
-        {"engine", "An instruction runs on the engines its documentation lists.",
-         "leave engine out, or name one that runs it", "nisa.memset(dst=c, value=0, engine=nisa.engine.tensor)"},
+    [FR_NEURON_RULE_engine] = {"engine", "An instruction runs on the engines its documentation lists.",
+                               "leave engine out, or name one that runs it",
+                               "nisa.memset(dst=c, value=0, engine=nisa.engine.tensor)"},
     [FR_NEURON_RULE_engine_memory] =
-        {"engine_memory", "Compute engines reach SBUF and PSUM, GpSimd only SBUF, transfers only HBM and SBUF.",
+        {"engine_memory",
+         "Compute engines reach SBUF and PSUM, GpSimd only SBUF, transfers only HBM and SBUF.",
          "move the operand with dma_copy (HBM) or tensor_copy on Vector or Scalar (PSUM) first",
          "h = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)\n"
          "nisa.tensor_copy(dst=h, src=a)"},
@@ -97,8 +107,7 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "nisa.local_gather(dst=c, src_buffer=a, index=i, num_elem_per_idx=3)"},
     [FR_NEURON_RULE_generation] =
         {"generation", "An instruction or option exists from a generation on: 2 is trn1, 3 trn2, 4 trn3.",
-         "choose a machine that has it, or another instruction",
-         "nisa.dma_copy(dst=c, src=a, priority=1)"},
+         "choose a machine that has it, or another instruction", "nisa.dma_copy(dst=c, src=a, priority=1)"},
     [FR_NEURON_RULE_index_bounds] =
         {"index_bounds", "A dynamic offset or row number lies inside the tensor it indexes.",
          "clamp the index, or use oob_mode.skip in a transfer",
@@ -114,8 +123,10 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "nisa.dma_copy(dst=h.ap([[64, 128], [1, 64]], vector_offset=i, indirect_dim=0), src=a)"},
     [FR_NEURON_RULE_matmul_dtypes] =
         {"matmul_dtypes",
-         "Matmul takes float8_e4m3, float8_e5m2, bfloat16, float16, tfloat32 and float32 (float8_e4m3fn from generation 4 "
-         "on). float32 and tfloat32 go only with each other, float8_e4m3 not with float8_e4m3fn; double rows are float8. "
+         "Matmul takes float8_e4m3, float8_e5m2, bfloat16, float16, tfloat32 and float32 (float8_e4m3fn from "
+         "generation 4 "
+         "on). float32 and tfloat32 go only with each other, float8_e4m3 not with float8_e4m3fn; double rows "
+         "are float8. "
          "The sum is float32 (bfloat16 too from generation 4 on; the input's dtype when transposing).",
          "cast one operand so that both have the same dtype; give dst float32",
          "h = nl.ndarray((128, 64), dtype=nl.bfloat16, buffer=nl.sbuf)\n"
@@ -124,27 +135,31 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "nisa.nc_matmul(dst=p, stationary=a, moving=h)"},
     [FR_NEURON_RULE_matmul_shape] =
         {"matmul_shape",
-         "dst[M, N] = stationary[K, M] transposed times moving[K, N], with K and M at most 128 and N at most 512 (4096, or "
+         "dst[M, N] = stationary[K, M] transposed times moving[K, N], with K and M at most 128 and N at most "
+         "512 (4096, or "
          "8192 for bfloat16 sums, from generation 4 on). Double rows: K is split as [K/2, 2].",
          "tile the product; put the contraction on the partitions of both operands",
          "p = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.psum)\n"
          "nisa.nc_matmul(dst=p, stationary=a, moving=b)"},
-    [FR_NEURON_RULE_matmul_tile] =
-        {"matmul_tile",
-         "tile_position and tile_size come together. A tile has 64 or 128 rows and columns (32 too from generation 3 "
-         "on), starts at a multiple of its size, and holds the stationary operand; double rows take no column tiles.",
-         "give both, with positions that are multiples of the tile's size",
-         "p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)\n"
-         "nisa.nc_matmul(dst=p, stationary=a[0:32, :], moving=b[0:32, :], tile_position=(16, 0), tile_size=(32, 64))"},
+    [FR_NEURON_RULE_matmul_tile] = {"matmul_tile",
+                                    "tile_position and tile_size come together. A tile has 64 or 128 rows "
+                                    "and columns (32 too from generation 3 "
+                                    "on), starts at a multiple of its size, and holds the stationary "
+                                    "operand; double rows take no column tiles.",
+                                    "give both, with positions that are multiples of the tile's size",
+                                    "p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum)\n"
+                                    "nisa.nc_matmul(dst=p, stationary=a[0:32, :], moving=b[0:32, :], "
+                                    "tile_position=(16, 0), tile_size=(32, 64))"},
     [FR_NEURON_RULE_mx_layout] =
         {"mx_layout",
          "Micro-scaled tiles hold groups of 8 partitions by 4 elements: partitions a multiple of 32, four "
          "numbers packed in an element, and in each quadrant of 32 partitions one row of scales per group, "
          "in 4 partitions that start at 0, 4, 8 or 12.",
          "lay the contraction out over partitions first, then four by four", NULL},
-    [FR_NEURON_RULE_operand_memory] =
-        {"operand_memory", "An operand is in the memory that its instruction asks for.",
-         "move it there first", "nisa.nc_matmul(dst=c[0:64, :], stationary=a, moving=b)"},
+    [FR_NEURON_RULE_operand_memory] = {"operand_memory",
+                                       "An operand is in the memory that its instruction asks for.",
+                                       "move it there first",
+                                       "nisa.nc_matmul(dst=c[0:64, :], stationary=a, moving=b)"},
     [FR_NEURON_RULE_operator] =
         {"operator",
          "An instruction takes the operators that its documentation lists. divide, mod and fmod are on no "
@@ -165,15 +180,15 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
     [FR_NEURON_RULE_other_core] =
         {"other_core", "A core reaches its own SBUF and PSUM; the other core's only through sendrecv.",
          "exchange tiles with sendrecv, or through shared HBM", NULL},
-    [FR_NEURON_RULE_out_of_bounds] =
-        {"out_of_bounds", "A view touches only elements that its tensor has.", "check slice, offset, strides and sizes",
-         "nisa.tensor_copy(dst=c, src=a.ap([[64, 128], [1, 64]], offset=8))"},
-    [FR_NEURON_RULE_partition_start] =
-        {"partition_start",
-         "An engine's access to more than 64 partitions starts at 0, to 33 to 64 at 0 or 64, to 32 or fewer at 0, 32, 64 "
-         "or 96.",
-         "slice at a legal start, or move the rows with a transfer first",
-         "nisa.tensor_copy(dst=c[0:32, :], src=a[16:48, :])"},
+    [FR_NEURON_RULE_out_of_bounds] = {"out_of_bounds", "A view touches only elements that its tensor has.",
+                                      "check slice, offset, strides and sizes",
+                                      "nisa.tensor_copy(dst=c, src=a.ap([[64, 128], [1, 64]], offset=8))"},
+    [FR_NEURON_RULE_partition_start] = {"partition_start",
+                                        "An engine's access to more than 64 partitions starts at 0, to 33 to "
+                                        "64 at 0 or 64, to 32 or fewer at 0, 32, 64 "
+                                        "or 96.",
+                                        "slice at a legal start, or move the rows with a transfer first",
+                                        "nisa.tensor_copy(dst=c[0:32, :], src=a[16:48, :])"},
     [FR_NEURON_RULE_partitions_match] =
         {"partitions_match", "Operands of one instruction have the same number of partitions.",
          "slice the larger one; broadcast over partitions with a matmul against ones or nc_stream_shuffle",
@@ -184,10 +199,12 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
                                 "match the counts to the tile's free size",
                                 "nisa.iota(dst=c, pattern=[[1, 32]])"},
     [FR_NEURON_RULE_per_partition_vector] =
-        {"per_partition_vector", "A scalar that varies by partition is a [P, 1] tile with P the data's partitions.",
+        {"per_partition_vector",
+         "A scalar that varies by partition is a [P, 1] tile with P the data's partitions.",
          "slice one column: t[:, 0:1]", "nisa.tensor_scalar(dst=c, data=a, op0=nl.add, operand0=b)"},
     [FR_NEURON_RULE_psum_bank] =
-        {"psum_bank", "A matmul writes inside one bank of PSUM, 2 KiB of each partition, before generation 4.",
+        {"psum_bank",
+         "A matmul writes inside one bank of PSUM, 2 KiB of each partition, before generation 4.",
          "start the tile at a multiple of 2048 bytes, or split it at the bank's end",
          "p = nl.ndarray((64, 64), dtype=nl.float32, buffer=nl.psum, address=(0, 1920))\n"
          "nisa.nc_matmul(dst=p, stationary=a, moving=b)"},
@@ -208,8 +225,9 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "to 31, or 255 to leave it; the source has those partitions.",
          "give 32 entries; 255 leaves a partition alone",
          "nisa.nc_stream_shuffle(dst=c, src=a, shuffle_mask=[40] * 32)"},
-    [FR_NEURON_RULE_size_limit] =
-        {"size_limit", "Elements per partition are within what the instruction takes.", "split the tile", NULL},
+    [FR_NEURON_RULE_size_limit] = {"size_limit",
+                                   "Elements per partition are within what the instruction takes.",
+                                   "split the tile", NULL},
     [FR_NEURON_RULE_transpose_shape] =
         {"transpose_shape",
          "nc_transpose turns [P, F] into [F, P]: both at most 128 on Tensor (SBUF to PSUM), 32 on Vector.",
@@ -221,10 +239,10 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "write the whole tile first (memset, dma_copy), or read the part that was written",
          "t = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)\n"
          "nisa.tensor_copy(dst=c, src=t)"},
-    [FR_NEURON_RULE_value] =
-        {"value", "A constant is one that the instruction takes.", "see `frontier nki isa` for what it takes",
-         "t = nl.ndarray((128, 64), dtype=nl.float8_e4m3fn_x4, buffer=nl.sbuf)\n"
-         "nisa.memset(dst=t, value=1)"},
+    [FR_NEURON_RULE_value] = {"value", "A constant is one that the instruction takes.",
+                              "see `frontier nki isa` for what it takes",
+                              "t = nl.ndarray((128, 64), dtype=nl.float8_e4m3fn_x4, buffer=nl.sbuf)\n"
+                              "nisa.memset(dst=t, value=1)"},
 };
 
 const fr_neuron_rule *fr_neuron_rules(int *count)

@@ -1,5 +1,6 @@
-/* Names of the rules. Messages quote them, `nki rules` lists them, kernels' authors search for them: a name stays. One line
- * a rule, in the order of rules.c, which has each rule's text, usual fix, and an example that breaks it. */
+/* Names of the rules. Messages quote them, `nki rules` lists them, kernels' authors search for them: a
+ * name stays. One line a rule, in the order of rules.c, which has each rule's text, usual fix, and an
+ * example that breaks it. */
 #ifndef NEURON_RULES_H
 #define NEURON_RULES_H
 

@@ -1,8 +1,8 @@
 /* Which bytes hold data: the memory of uninitialised reads.
  *
- * Most tensors go from "nothing" to "everything" in one write and never own a bitmap. One written in parts gets a bit
- * per byte (64 bytes to a word, so a row of 512 fp32 is 32 words) and a count of what is missing, and when that reaches zero
- * the bitmap is given up again. */
+ * Most tensors go from "nothing" to "everything" in one write and never own a bitmap. One written in parts
+ * gets a bit per byte (64 bytes to a word, so a row of 512 fp32 is 32 words) and a count of what is
+ * missing, and when that reaches zero the bitmap is given up again. */
 #include "neuron/core.h"
 
 #include <string.h>

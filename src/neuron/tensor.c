@@ -1,9 +1,10 @@
 /* Tensors: where their bytes are, and host access to them.
  *
- * A tensor without an address has memory of its own; one with an address is a window onto the memory of its physical core,
- * which is made when the first such tensor is. Freed memory is kept by size for the next tensor of that size, since a
- * kernel's loop makes the same tiles again and again; nobody sees the old contents, because reading what was not
- * written is refused. Layouts stay after release: the trace refers to them. */
+ * A tensor without an address has memory of its own; one with an address is a window onto the memory of
+ * its physical core, which is made when the first such tensor is. Freed memory is kept by size for the
+ * next tensor of that size, since a kernel's loop makes the same tiles again and again; nobody sees the
+ * old contents, because reading what was not written is refused. Layouts stay after release: the trace
+ * refers to them. */
 #include "neuron/core.h"
 
 #include <string.h>
@@ -38,7 +39,8 @@ void fr_neuron_storage_give(fr_neuron *core, void *memory, size_t bytes)
     spare->count++;
 }
 
-static fr_status misplaced(const fr_neuron_layout *layout, const fr_neuron *core, const char *what, fr_error *error)
+static fr_status misplaced(const fr_neuron_layout *layout, const fr_neuron *core, const char *what,
+                           fr_error *error)
 {
     char where[300];
     int line = 0;
@@ -72,16 +74,19 @@ static fr_status measure(fr_neuron_tensor *tensor, fr_error *error)
     bool chip = layout->memory == FR_NEURON_SBUF || layout->memory == FR_NEURON_PSUM;
     if (layout->dims < 1 || layout->dims > FR_NEURON_RANK || fr_neuron_dtype_bytes(layout->dtype) == 0 ||
         layout->memory > FR_NEURON_REGISTER)
-        return fr_error_set(error, FR_BAD_USAGE, layout->name, "1 to 5 dimensions and a dtype", "not a tensor's layout");
+        return fr_error_set(error, FR_BAD_USAGE, layout->name, "1 to 5 dimensions and a dtype",
+                            "not a tensor's layout");
     if (!count_elements(layout, chip ? 1 : 0, &elements) || layout->shape[0] < 1)
         return fr_error_set(error, FR_BAD_USAGE, layout->name, "every size is at least 1, 64 GiB in all",
                             "a tensor of impossible shape");
     tensor->rows = chip ? layout->shape[0] : 1;
     tensor->row_bytes = elements * fr_neuron_dtype_bytes(layout->dtype);
     if (tensor->row_bytes > (int64_t)1 << 36)
-        return fr_error_set(error, FR_BAD_USAGE, layout->name, "64 GiB at most", "a tensor of impossible size");
+        return fr_error_set(error, FR_BAD_USAGE, layout->name, "64 GiB at most",
+                            "a tensor of impossible size");
     if (layout->memory == FR_NEURON_REGISTER && tensor->row_bytes != 4)
-        return fr_error_set(error, FR_BAD_USAGE, layout->name, "a register holds one 32-bit value", "not a register");
+        return fr_error_set(error, FR_BAD_USAGE, layout->name, "a register holds one 32-bit value",
+                            "not a register");
     tensor->begun = (fr_neuron_shadow){.rows = tensor->rows, .row_bytes = tensor->row_bytes};
     return FR_OK;
 }
@@ -115,7 +120,8 @@ static fr_status check_capacity(const fr_neuron_tensor *tensor, const fr_neuron 
     }
     if (first < 0 || tensor->row_bytes > limit || first > limit - tensor->row_bytes) {
         snprintf(what, sizeof what, "bytes %lld to %lld of a partition, %s on %s has %lld", (long long)first,
-                 (long long)first + (long long)tensor->row_bytes - 1, memory, core->machine->name, (long long)limit);
+                 (long long)first + (long long)tensor->row_bytes - 1, memory, core->machine->name,
+                 (long long)limit);
         return misplaced(layout, core, what, error);
     }
     return FR_OK;
@@ -180,7 +186,8 @@ static fr_status list_tensor(fr_neuron *core, fr_neuron_tensor *tensor, fr_error
     return FR_OK;
 }
 
-fr_status fr_neuron_tensor_create(fr_neuron_tensor **out, fr_neuron *core, fr_neuron_layout layout, fr_error *error)
+fr_status fr_neuron_tensor_create(fr_neuron_tensor **out, fr_neuron *core, fr_neuron_layout layout,
+                                  fr_error *error)
 {
     fr_neuron_tensor *tensor = fr_arena_alloc(&core->arena, sizeof *tensor);
     if (!tensor)
@@ -239,8 +246,8 @@ static fr_status check_host_access(const fr_neuron_tensor *tensor, size_t bytes,
     if (!tensor->data)
         return fr_error_set(error, FR_BAD_USAGE, tensor->layout.name, NULL, "the tensor was released");
     if (bytes != (size_t)(tensor->rows * tensor->row_bytes))
-        return fr_error_set(error, FR_BAD_USAGE, tensor->layout.name, NULL, "%zu bytes for a tensor of %lld", bytes,
-                            (long long)(tensor->rows * tensor->row_bytes));
+        return fr_error_set(error, FR_BAD_USAGE, tensor->layout.name, NULL, "%zu bytes for a tensor of %lld",
+                            bytes, (long long)(tensor->rows * tensor->row_bytes));
     return FR_OK;
 }
 
@@ -253,7 +260,8 @@ fr_status fr_neuron_tensor_write(fr_neuron_tensor *tensor, const void *data, siz
         memcpy(tensor->data + r * tensor->pitch, (const uint8_t *)data + r * tensor->row_bytes,
                (size_t)tensor->row_bytes);
         if (tensor->written != &tensor->own)
-            fr_neuron_shadow_set(tensor->written, tensor->shadow_row + r, tensor->shadow_byte, tensor->row_bytes);
+            fr_neuron_shadow_set(tensor->written, tensor->shadow_row + r, tensor->shadow_byte,
+                                 tensor->row_bytes);
     }
     if (tensor->written == &tensor->own)
         fr_neuron_shadow_become(&tensor->own, FR_NEURON_FULL);
@@ -264,6 +272,7 @@ fr_status fr_neuron_tensor_read(const fr_neuron_tensor *tensor, void *data, size
 {
     FR_TRY(check_host_access(tensor, bytes, error));
     for (int64_t r = 0; r < tensor->rows; r++)
-        memcpy((uint8_t *)data + r * tensor->row_bytes, tensor->data + r * tensor->pitch, (size_t)tensor->row_bytes);
+        memcpy((uint8_t *)data + r * tensor->row_bytes, tensor->data + r * tensor->pitch,
+               (size_t)tensor->row_bytes);
     return FR_OK;
 }

@@ -1,5 +1,6 @@
-/* Transfers: two views walked in step. Both sides count the same elements but in shapes of their own, so each has an odometer,
- * and what is contiguous on both moves in one piece (walk.c). Lists of rows (indirect transfers) become one small view a row. */
+/* Transfers: two views walked in step. Both sides count the same elements but in shapes of their own, so
+ * each has an odometer, and what is contiguous on both moves in one piece (walk.c). Lists of rows
+ * (indirect transfers) become one small view a row. */
 #include "neuron/transfer.h"
 
 int fr_neuron_shape(const fr_neuron_view *view, int64_t size[FR_NEURON_WALK_DIMS])
@@ -33,7 +34,7 @@ fr_neuron_pattern fr_neuron_all(const fr_neuron_view *given, const int *axes, in
     return out;
 }
 
-/* ---- lists of rows ------------------------------------------------------------------------------------------------- */
+/* ---- lists of rows ------------------------------------------------------------------------------- */
 
 bool fr_neuron_listed_row(const fr_neuron_view *view, int64_t which, fr_neuron_view *row)
 {
@@ -68,7 +69,8 @@ fr_status fr_neuron_check_rows(const fr_neuron *core, const fr_neuron_call *call
                 continue;
             return fr_neuron_refuse(core, call, FR_NEURON_RULE_index_bounds, error,
                                     "%s: index %lld is row %lld, 0 to %lld are inside", name, (long long)i,
-                                    (long long)fr_neuron_index_value(view, i), (long long)view->index_limit - 1);
+                                    (long long)fr_neuron_index_value(view, i),
+                                    (long long)view->index_limit - 1);
         }
         if (read && !whole && !fr_neuron_written(core, &row))
             return fr_neuron_refuse(core, call, FR_NEURON_RULE_uninitialised_read, error,
@@ -78,7 +80,7 @@ fr_status fr_neuron_check_rows(const fr_neuron *core, const fr_neuron_call *call
     return FR_OK;
 }
 
-/* ---- descriptor modes ---------------------------------------------------------------------------------------------- */
+/* ---- descriptor modes ---------------------------------------------------------------------------- */
 
 fr_status fr_neuron_check_priority(const fr_neuron *core, const fr_neuron_call *call,
                                    const fr_neuron_argument *priority, fr_error *error)
@@ -88,11 +90,13 @@ fr_status fr_neuron_check_priority(const fr_neuron *core, const fr_neuron_call *
     FR_TRY(fr_neuron_generation_at_least(core, call, 4, "the priority of a transfer", error));
     if (priority->number >= 0 && priority->number <= 3)
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_value, error, "priority is %g, 0 to 3 exist", priority->number);
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_value, error, "priority is %g, 0 to 3 exist",
+                            priority->number);
 }
 
-fr_status fr_neuron_check_descriptors(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_descriptors mode,
-                                      bool cast, bool dynamic, bool rows, fr_error *error)
+fr_status fr_neuron_check_descriptors(const fr_neuron *core, const fr_neuron_call *call,
+                                      fr_neuron_descriptors mode, bool cast, bool dynamic, bool rows,
+                                      fr_error *error)
 {
     const char *trouble = NULL;
     if (mode == FR_NEURON_DESCRIPTORS_HARDWARE) {
@@ -100,13 +104,17 @@ fr_status fr_neuron_check_descriptors(const fr_neuron *core, const fr_neuron_cal
         trouble = cast ? "hwdge cannot cast" : rows ? "hwdge takes no list of rows" : NULL;
     }
     if (mode == FR_NEURON_DESCRIPTORS_STATIC)
-        trouble = rows ? "static descriptors take no list of rows" : dynamic ? "static descriptors have no dynamic offset" : NULL;
-    return trouble ? fr_neuron_refuse(core, call, FR_NEURON_RULE_descriptor_mode, error, "%s", trouble) : FR_OK;
+        trouble = rows      ? "static descriptors take no list of rows"
+                  : dynamic ? "static descriptors have no dynamic offset"
+                            : NULL;
+    return trouble ? fr_neuron_refuse(core, call, FR_NEURON_RULE_descriptor_mode, error, "%s", trouble)
+                   : FR_OK;
 }
 
-/* Left to the compiler, a transfer uses hardware descriptors where the chip has them and nothing forbids them. */
-void fr_neuron_price_descriptors(const fr_neuron *core, fr_neuron_descriptors mode, fr_neuron_engine engine, bool cast,
-                                 bool rows, fr_neuron_cost *cost)
+/* Left to the compiler, a transfer uses hardware descriptors where the chip has them and nothing forbids
+ * them. */
+void fr_neuron_price_descriptors(const fr_neuron *core, fr_neuron_descriptors mode, fr_neuron_engine engine,
+                                 bool cast, bool rows, fr_neuron_cost *cost)
 {
     bool software = rows || mode == FR_NEURON_DESCRIPTORS_SOFTWARE;
     bool hardware = mode == FR_NEURON_DESCRIPTORS_HARDWARE ||

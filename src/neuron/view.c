@@ -1,6 +1,6 @@
-/* Views: which bytes an operand means. Everything here is arithmetic on strides: whether a view stays inside its tensor,
- * the box of bytes it touches (what dependences between instructions are made of), and the form in which data is
- * walked, with dimensions merged where one continues the other. */
+/* Views: which bytes an operand means. Everything here is arithmetic on strides: whether a view stays
+ * inside its tensor, the box of bytes it touches (what dependences between instructions are made of), and
+ * the form in which data is walked, with dimensions merged where one continues the other. */
 #include "neuron/core.h"
 
 #include <string.h>
@@ -38,7 +38,8 @@ int64_t fr_neuron_view_elements(const fr_neuron_view *view)
     return fr_neuron_view_free(view) * (view->partitions ? view->partitions : 1);
 }
 
-/* First and last element touched, relative to the row; the leading dimension is left out of a list of rows. */
+/* First and last element touched, relative to the row; the leading dimension is left out of a list of
+ * rows. */
 static void reach(const fr_neuron_view *view, int from, int64_t *first, int64_t *last)
 {
     *first = *last = view->offset;
@@ -93,7 +94,7 @@ fr_neuron_view fr_neuron_resolved(const fr_neuron_view *view)
     return out;
 }
 
-/* ---- limits --------------------------------------------------------------------------------------------------- */
+/* ---- limits -------------------------------------------------------------------------------------- */
 
 static fr_status check_shape(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,
                              const char *name, fr_error *error)
@@ -105,10 +106,11 @@ static fr_status check_shape(const fr_neuron *core, const fr_neuron_call *call, 
     int64_t count = 1;
     for (int i = 0; i < view->dims; i++) {
         int64_t size = view->size[i], stride = view->stride[i];
-        if (size < 1 || size > ((int64_t)1 << 36) / count || stride > (int64_t)1 << 36 || stride < -((int64_t)1 << 36))
+        if (size < 1 || size > ((int64_t)1 << 36) / count || stride > (int64_t)1 << 36 ||
+            stride < -((int64_t)1 << 36))
             return fr_neuron_refuse(core, call, FR_NEURON_RULE_access_pattern, error,
-                                    "%s: dimension %d has size %lld and stride %lld", name, i, (long long)size,
-                                    (long long)stride);
+                                    "%s: dimension %d has size %lld and stride %lld", name, i,
+                                    (long long)size, (long long)stride);
         count *= size;
     }
     return FR_OK;
@@ -125,14 +127,15 @@ static fr_status check_inside(const fr_neuron *core, const fr_neuron_call *call,
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_out_of_bounds, error,
                                 "%s: elements %lld to %lld%s of %s, which has %lld", name, (long long)first,
                                 (long long)last, view->partitions ? " of each partition" : "",
-                                tensor->layout.name ? tensor->layout.name : "the tensor", (long long)elements);
+                                tensor->layout.name ? tensor->layout.name : "the tensor",
+                                (long long)elements);
     if (view->partitions == 0)
         return FR_OK;
     if (view->partition < 0 || view->partition + view->partitions > tensor->rows)
-        return fr_neuron_refuse(core, call, FR_NEURON_RULE_out_of_bounds, error,
-                                "%s: partitions %d to %d of %s, which has %lld", name, view->partition,
-                                view->partition + view->partitions - 1,
-                                tensor->layout.name ? tensor->layout.name : "the tensor", (long long)tensor->rows);
+        return fr_neuron_refuse(
+            core, call, FR_NEURON_RULE_out_of_bounds, error, "%s: partitions %d to %d of %s, which has %lld",
+            name, view->partition, view->partition + view->partitions - 1,
+            tensor->layout.name ? tensor->layout.name : "the tensor", (long long)tensor->rows);
     return FR_OK;
 }
 
@@ -152,8 +155,8 @@ static fr_status check_index(const fr_neuron *core, const fr_neuron_call *call, 
     int64_t count = view->whole_rows ? view->size[0] : 1;
     int64_t rows = index->layout.memory == FR_NEURON_REGISTER ? 1 : view->index_partitions;
     int width = fr_neuron_dtype_bytes(index->layout.dtype);
-    if (rows < 1 || view->index_partition < 0 || view->index_partition + rows > index->rows || view->index_offset < 0 ||
-        (view->index_offset + (count + rows - 1) / rows) * width > index->row_bytes)
+    if (rows < 1 || view->index_partition < 0 || view->index_partition + rows > index->rows ||
+        view->index_offset < 0 || (view->index_offset + (count + rows - 1) / rows) * width > index->row_bytes)
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_indirect, error,
                                 "%s: %lld indices from partition %d of a tile of %lld partitions", name,
                                 (long long)count, view->index_partition, (long long)index->rows);
@@ -162,22 +165,24 @@ static fr_status check_index(const fr_neuron *core, const fr_neuron_call *call, 
                                 "%s: rows are chosen by an index in HBM only; this is on chip", name);
     for (int64_t i = 0; core->compute && i < (count < rows ? count : rows); i++)
         if (!fr_neuron_shadow_has(index->written, index->shadow_row + view->index_partition + i,
-                                  index->shadow_byte + view->index_offset * width, (count + rows - 1) / rows * width))
+                                  index->shadow_byte + view->index_offset * width,
+                                  (count + rows - 1) / rows * width))
             return fr_neuron_refuse(core, call, FR_NEURON_RULE_uninitialised_read, error,
                                     "the index of %s: partition %lld was never written", name,
                                     (long long)(view->index_partition + i));
     return FR_OK;
 }
 
-/* A dynamic offset must keep the view inside. Lists of rows are checked where they are used: a transfer may skip bad ones. */
+/* A dynamic offset must keep the view inside. Lists of rows are checked where they are used: a transfer
+ * may skip bad ones. */
 static fr_status check_moved(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,
                              const char *name, fr_error *error)
 {
     int64_t value = fr_neuron_index_value(view, 0);
     if (view->index_limit > 0 && (value < 0 || value >= view->index_limit))
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_index_bounds, error,
-                                "%s: its dynamic offset is %lld, 0 to %lld are inside", name, (long long)value,
-                                (long long)view->index_limit - 1);
+                                "%s: its dynamic offset is %lld, 0 to %lld are inside", name,
+                                (long long)value, (long long)view->index_limit - 1);
     if (value > (int64_t)1 << 31 || value < -((int64_t)1 << 31) || view->index_stride > (int64_t)1 << 31 ||
         view->index_stride < -((int64_t)1 << 31))
         return fr_neuron_misuse(core, call, error, "%s: a dynamic offset of %lld", name, (long long)value);
@@ -192,22 +197,23 @@ fr_status fr_neuron_view_check(const fr_neuron *core, const fr_neuron_call *call
     fr_neuron_memory memory = view->tensor->layout.memory;
     bool chip = memory == FR_NEURON_SBUF || memory == FR_NEURON_PSUM;
     if (chip != (view->partitions > 0))
-        return fr_neuron_misuse(core, call, error, "%s: a view of %d partitions of a tensor %s", name, view->partitions,
-                                chip ? "on chip" : "that has none");
+        return fr_neuron_misuse(core, call, error, "%s: a view of %d partitions of a tensor %s", name,
+                                view->partitions, chip ? "on chip" : "that has none");
     if (!view->index)
         return view->whole_rows ? fr_neuron_misuse(core, call, error, "%s: rows without an index", name)
                                 : check_inside(core, call, view, name, error);
     FR_TRY(check_index(core, call, view, name, error));
     if (view->whole_rows)
         return check_inside(core, call, view, name, error);
-    return core->compute || view->index->layout.memory == FR_NEURON_REGISTER ? check_moved(core, call, view, name, error)
-                                                                             : FR_OK;
+    return core->compute || view->index->layout.memory == FR_NEURON_REGISTER
+               ? check_moved(core, call, view, name, error)
+               : FR_OK;
 }
 
-/* ---- regions -------------------------------------------------------------------------------------------------- */
+/* ---- regions ------------------------------------------------------------------------------------- */
 
-/* The columns a view of HBM touches, in 1/256 of a row. The row is the outer stride of the first strided access: a tile of a
- * matrix. */
+/* The columns a view of HBM touches, in 1/256 of a row. The row is the outer stride of the first strided
+ * access: a tile of a matrix. */
 static void columns_of(const fr_neuron_view *view, int64_t first_byte, fr_neuron_region *region)
 {
     fr_neuron_tensor *tensor = view->tensor;
@@ -242,7 +248,8 @@ static void columns_of(const fr_neuron_view *view, int64_t first_byte, fr_neuron
 fr_neuron_region fr_neuron_region_of(const fr_neuron_view *view, int write)
 {
     const fr_neuron_tensor *tensor = view->tensor;
-    fr_neuron_region region = {.tensor = tensor->id, .write = (uint8_t)write, .memory = (uint8_t)tensor->layout.memory};
+    fr_neuron_region region = {
+        .tensor = tensor->id, .write = (uint8_t)write, .memory = (uint8_t)tensor->layout.memory};
     int width = fr_neuron_dtype_bytes(view->dtype);
     int64_t first, last;
     reach(view, 0, &first, &last);

@@ -1,5 +1,5 @@
-/* Walks: moving through the elements of a pattern in its order, with whatever is contiguous moved in one piece. Both rows
- * (data.c) and transfers (transfer.c) stand on these few loops. */
+/* Walks: moving through the elements of a pattern in its order, with whatever is contiguous moved in one
+ * piece. Both rows (data.c) and transfers (transfer.c) stand on these few loops. */
 #include "neuron/walk.h"
 
 #include <string.h>
@@ -35,7 +35,8 @@ void fr_neuron_walk_step(fr_neuron_walk *walk, int64_t count)
     }
 }
 
-static void copy_run(uint8_t *out, int64_t out_stride, const uint8_t *in, int64_t in_stride, int64_t count, int width)
+static void copy_run(uint8_t *out, int64_t out_stride, const uint8_t *in, int64_t in_stride, int64_t count,
+                     int width)
 {
     if (out_stride == width && in_stride == width) {
         memmove(out, in, (size_t)(count * width));

@@ -10,9 +10,10 @@ typedef struct fr_neuron_walk {
 } fr_neuron_walk;
 
 void fr_neuron_walk_start(fr_neuron_walk *walk, const fr_neuron_pattern *pattern);
-int64_t fr_neuron_walk_run(const fr_neuron_walk *walk); /* elements left in the innermost dimension */
+int64_t fr_neuron_walk_run(const fr_neuron_walk *walk);        /* elements left in the innermost dimension */
 void fr_neuron_walk_step(fr_neuron_walk *walk, int64_t count); /* at most that many */
-/* The next `count` elements, as stored, from or to contiguous bytes; and from one walk to another of the same width. */
+/* The next `count` elements, as stored, from or to contiguous bytes; and from one walk to another of the
+ * same width. */
 void fr_neuron_walk_load(fr_neuron_walk *walk, void *out, int64_t count);
 void fr_neuron_walk_store(fr_neuron_walk *walk, const void *in, int64_t count);
 void fr_neuron_walk_bits(fr_neuron_walk *dst, fr_neuron_walk *src, int64_t count);

@@ -1,5 +1,5 @@
-/* Which elements hold data, asked and told through views: runs of bytes of each partition, in the shadow of a tensor
- * (shadow.c). PSUM has a second shadow, of what a matmul began: only there may a matmul add. */
+/* Which elements hold data, asked and told through views: runs of bytes of each partition, in the shadow
+ * of a tensor (shadow.c). PSUM has a second shadow, of what a matmul began: only there may a matmul add. */
 #include "neuron/core.h"
 #include "neuron/walk.h"
 
@@ -102,7 +102,8 @@ void fr_neuron_wrote_some(fr_neuron *core, const fr_neuron_view *view, int p, in
     }
     for (int64_t i = 0; i < count; i++) {
         fr_neuron_lanes one = lanes;
-        one.row = (fr_neuron_pattern){.base = w.at, .dims = 1, .width = row->width, .contiguous = true, .elements = 1};
+        one.row = (fr_neuron_pattern){
+            .base = w.at, .dims = 1, .width = row->width, .contiguous = true, .elements = 1};
         one.row.size[0] = 1;
         one.row.stride[0] = row->width;
         each_run(&one, tensor, tensor->written, tensor->shadow_row, tensor->shadow_byte, set_run);
@@ -110,7 +111,7 @@ void fr_neuron_wrote_some(fr_neuron *core, const fr_neuron_view *view, int p, in
     }
 }
 
-/* ---- what a matmul began -------------------------------------------------------------------------------------------- */
+/* ---- what a matmul began ------------------------------------------------------------------------- */
 
 static bool has_none(fr_neuron_shadow *shadow, int64_t row, int64_t first, int64_t bytes)
 {
@@ -134,7 +135,8 @@ fr_neuron_begun fr_neuron_begun_of(const fr_neuron *core, const fr_neuron_view *
     fr_neuron_lanes lanes = fr_neuron_lanes_of(core, view);
     if (each_run(&lanes, tensor, &tensor->begun, 0, 0, has_run))
         return FR_NEURON_BEGUN;
-    return each_run(&lanes, tensor, &tensor->begun, 0, 0, has_none) ? FR_NEURON_NOT_BEGUN : FR_NEURON_PARTLY_BEGUN;
+    return each_run(&lanes, tensor, &tensor->begun, 0, 0, has_none) ? FR_NEURON_NOT_BEGUN
+                                                                    : FR_NEURON_PARTLY_BEGUN;
 }
 
 fr_status fr_neuron_prepare_begin(fr_neuron *core, const fr_neuron_view *view, fr_error *error)
@@ -143,7 +145,8 @@ fr_status fr_neuron_prepare_begin(fr_neuron *core, const fr_neuron_view *view, f
     fr_neuron_tensor *tensor = view->tensor;
     if (tensor->begun.fill == FR_NEURON_EMPTY && !covers(view, &lanes))
         FR_TRY(fr_neuron_shadow_ready(&tensor->begun, error));
-    return tensor->written == &tensor->own && covers(view, &lanes) ? FR_OK : fr_neuron_prepare(core, view, error);
+    return tensor->written == &tensor->own && covers(view, &lanes) ? FR_OK
+                                                                   : fr_neuron_prepare(core, view, error);
 }
 
 void fr_neuron_begin(fr_neuron *core, const fr_neuron_view *view)
@@ -180,7 +183,8 @@ void fr_neuron_zero_unbegun(fr_neuron *core, const fr_neuron_view *view)
         fr_neuron_walk w;
         fr_neuron_walk_start(&w, row);
         for (int64_t e = 0; e < row->elements; e++) {
-            int64_t column = (w.at - tensor->data) % tensor->pitch, first = (w.at - tensor->data) / tensor->pitch;
+            int64_t column = (w.at - tensor->data) % tensor->pitch,
+                    first = (w.at - tensor->data) / tensor->pitch;
             if (!fr_neuron_shadow_has(&tensor->begun, first + p, column, row->width))
                 memset(w.at + p * lanes.pitch, 0, (size_t)row->width);
             fr_neuron_walk_step(&w, 1);

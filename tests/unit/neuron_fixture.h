@@ -28,8 +28,8 @@ static inline void neuron_end(neuron_fixture *f)
     fr_neuron_free(f->core);
 }
 
-static inline fr_neuron_tensor *neuron_tensor(neuron_fixture *f, fr_neuron_memory memory, fr_neuron_dtype dtype, int dims,
-                                              const int64_t *shape)
+static inline fr_neuron_tensor *neuron_tensor(neuron_fixture *f, fr_neuron_memory memory,
+                                              fr_neuron_dtype dtype, int dims, const int64_t *shape)
 {
     fr_neuron_layout layout = {.memory = memory, .dtype = dtype, .dims = dims, .name = "t"};
     memcpy(layout.shape, shape, (size_t)dims * sizeof *shape);
@@ -93,8 +93,8 @@ static inline float *neuron_get(const fr_neuron_tensor *tensor)
 }
 
 /* Rows [first, first + rows) and columns [column, column + columns) of a matrix. */
-static inline fr_neuron_view neuron_slice(fr_neuron_tensor *tensor, int64_t first, int64_t rows, int64_t column,
-                                          int64_t columns)
+static inline fr_neuron_view neuron_slice(fr_neuron_tensor *tensor, int64_t first, int64_t rows,
+                                          int64_t column, int64_t columns)
 {
     fr_neuron_view view = fr_neuron_view_of(tensor);
     int last = view.dims - 1;
@@ -127,26 +127,28 @@ static inline fr_status neuron_issue(neuron_fixture *f, const fr_neuron_call *ca
     return fr_neuron_issue(f->core, call, &f->error);
 }
 
-static inline fr_status neuron_two(neuron_fixture *f, const char *name, fr_neuron_view dst, fr_neuron_view src)
+static inline fr_status neuron_two(neuron_fixture *f, const char *name, fr_neuron_view dst,
+                                   fr_neuron_view src)
 {
     const fr_neuron_view views[2] = {dst, src};
     fr_neuron_call call = neuron_call(name, 2, views);
     return neuron_issue(f, &call);
 }
 
-#define CHECK_DONE(EXPRESSION)                                                                             \
-    do {                                                                                                   \
-        fr_status done_ = (EXPRESSION);                                                                    \
-        if (done_ != FR_OK)                                                                                \
-            test_fail_format(__FILE__, __LINE__, "%s: %s: %s", #EXPRESSION, f.error.where, f.error.what);  \
+#define CHECK_DONE(EXPRESSION)                                                                               \
+    do {                                                                                                     \
+        fr_status done_ = (EXPRESSION);                                                                      \
+        if (done_ != FR_OK)                                                                                  \
+            test_fail_format(__FILE__, __LINE__, "%s: %s: %s", #EXPRESSION, f.error.where, f.error.what);    \
     } while (0)
 /* Refused by this rule, with place and hint. */
-#define CHECK_RULE(EXPRESSION, RULE)                                                                       \
-    do {                                                                                                   \
-        fr_status refused_ = (EXPRESSION);                                                                 \
-        if (refused_ != FR_ANSWER_NO || strncmp(f.error.what, RULE ":", strlen(RULE) + 1) != 0 || !f.error.hint[0]) \
-            test_fail_format(__FILE__, __LINE__, "%s: want %s, got %d, '%s'", #EXPRESSION, RULE, refused_,  \
-                             f.error.what);                                                                \
+#define CHECK_RULE(EXPRESSION, RULE)                                                                         \
+    do {                                                                                                     \
+        fr_status refused_ = (EXPRESSION);                                                                   \
+        if (refused_ != FR_ANSWER_NO || strncmp(f.error.what, RULE ":", strlen(RULE) + 1) != 0 ||            \
+            !f.error.hint[0])                                                                                \
+            test_fail_format(__FILE__, __LINE__, "%s: want %s, got %d, '%s'", #EXPRESSION, RULE, refused_,   \
+                             f.error.what);                                                                  \
     } while (0)
 
 #endif

@@ -1,5 +1,5 @@
-/* The NeuronCore's core: machines, tensors and their addresses, views, the path of one instruction, records, refusals, and every
- * allocation failing in turn. */
+/* The NeuronCore's core: machines, tensors and their addresses, views, the path of one instruction,
+ * records, refusals, and every allocation failing in turn. */
 #include "neuron_fixture.h"
 
 #include "neuron/core.h"
@@ -79,7 +79,8 @@ TEST(contents_go_in_and_out)
 static fr_status place(int64_t rows, int64_t columns, fr_neuron_memory memory, int partition, int64_t byte,
                        fr_neuron_tensor **out)
 {
-    fr_neuron_layout layout = {.memory = memory, .dtype = FR_NEURON_FLOAT32, .dims = 2, .shape = {rows, columns}};
+    fr_neuron_layout layout = {
+        .memory = memory, .dtype = FR_NEURON_FLOAT32, .dims = 2, .shape = {rows, columns}};
     layout.placed = true;
     layout.start_partition = partition;
     layout.byte_offset = byte;
@@ -114,7 +115,8 @@ TEST(tensors_placed_over_each_other_share_bytes)
     CHECK_DONE(place(64, 16, FR_NEURON_SBUF, 0, 1024, &a));
     CHECK_DONE(place(32, 8, FR_NEURON_SBUF, 32, 1024 + 32, &b));
     fr_neuron_tensor *c = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 32, 8);
-    CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(c), fr_neuron_view_of(b)), "uninitialised_read");
+    CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(c), fr_neuron_view_of(b)),
+               "uninitialised_read");
     neuron_fill(&f, a, 1);
     CHECK_DONE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(c), fr_neuron_view_of(b)));
     float *whole = neuron_get(a), *part = neuron_get(c);
@@ -203,7 +205,8 @@ TEST(reads_of_what_was_not_written_are_found)
     fr_neuron_tensor *b = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 64, 100);
     fr_neuron_tensor *z = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 64, 100);
     neuron_fill(&f, z, 1);
-    CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(b), fr_neuron_view_of(a)), "uninitialised_read");
+    CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(b), fr_neuron_view_of(a)),
+               "uninitialised_read");
     CHECK_INT(fr_neuron_record_count(f.core), 0);
     CHECK_DONE(neuron_two(&f, "tensor_copy", neuron_slice(a, 0, 32, 10, 30), neuron_slice(z, 0, 32, 0, 30)));
     CHECK_DONE(neuron_two(&f, "tensor_copy", neuron_slice(b, 0, 32, 0, 30), neuron_slice(a, 0, 32, 10, 30)));
@@ -269,7 +272,8 @@ TEST(records_hold_regions_costs_and_lines)
     fr_neuron_at(f.core, "kernel.py", 20);
     CHECK_DONE(neuron_two(&f, "dma_copy", fr_neuron_view_of(a), neuron_slice(h, 128, 128, 512, 512)));
     fr_neuron_at(f.core, "other.py", 21);
-    CHECK_DONE(neuron_two(&f, "tensor_copy", neuron_slice(a, 32, 32, 0, 32), neuron_slice(a, 64, 32, 100, 32)));
+    CHECK_DONE(
+        neuron_two(&f, "tensor_copy", neuron_slice(a, 32, 32, 0, 32), neuron_slice(a, 64, 32, 100, 32)));
     CHECK_INT(fr_neuron_record_count(f.core), 2);
     const fr_neuron_record *r = fr_neuron_record_at(f.core, 0);
     int line;
@@ -330,7 +334,8 @@ static bool small_program(void)
     fr_neuron_tensor *t[4] = {0};
     fr_error error = {0};
     fr_status status = fr_neuron_create(&core, &f.machine, 1, &error);
-    fr_neuron_layout layout = {.memory = FR_NEURON_SBUF, .dtype = FR_NEURON_FLOAT32, .dims = 2, .shape = {32, 16}};
+    fr_neuron_layout layout = {
+        .memory = FR_NEURON_SBUF, .dtype = FR_NEURON_FLOAT32, .dims = 2, .shape = {32, 16}};
     for (int i = 0; i < 4 && status == FR_OK; i++) {
         layout.memory = i == 3 ? FR_NEURON_PSUM : FR_NEURON_SBUF;
         layout.placed = i == 2;

@@ -1,6 +1,7 @@
-/* Numbers of the NeuronCore against definitions computed another way: every code of every small float decoded from its sign, exponent
- * and fraction with ldexp; every encoding compared with the nearest of all codes found by search; ties, overflow and
- * special values; the vector versions against the plain ones, bit for bit. */
+/* Numbers of the NeuronCore against definitions computed another way: every code of every small float
+ * decoded from its sign, exponent and fraction with ldexp; every encoding compared with the nearest of all
+ * codes found by search; ties, overflow and special values; the vector versions against the plain ones,
+ * bit for bit. */
 #include "neuron_fixture.h"
 
 #include "neuron/neuron_internal.h"
@@ -14,14 +15,16 @@ typedef struct small_float {
 } small_float;
 
 static const small_float SMALL[] = {
-    {FR_NEURON_FLOAT8_E4M3, 4, 3, 7, 0}, {FR_NEURON_FLOAT8_E5M2, 5, 2, 15, 0}, {FR_NEURON_FLOAT8_E3M4, 3, 4, 3, 0},
-    {FR_NEURON_FLOAT8_E4M3FN, 4, 3, 7, 1}, {FR_NEURON_FLOAT16, 5, 10, 15, 0}, {FR_NEURON_BFLOAT16, 8, 7, 127, 0},
+    {FR_NEURON_FLOAT8_E4M3, 4, 3, 7, 0}, {FR_NEURON_FLOAT8_E5M2, 5, 2, 15, 0},
+    {FR_NEURON_FLOAT8_E3M4, 3, 4, 3, 0}, {FR_NEURON_FLOAT8_E4M3FN, 4, 3, 7, 1},
+    {FR_NEURON_FLOAT16, 5, 10, 15, 0},   {FR_NEURON_BFLOAT16, 8, 7, 127, 0},
 };
 
 /* By definition, in double. */
 static double value_of(const small_float *f, unsigned code)
 {
-    int ones = (1 << f->exponent) - 1, e = (int)(code >> f->fraction) & ones, m = (int)(code & ((1u << f->fraction) - 1));
+    int ones = (1 << f->exponent) - 1, e = (int)(code >> f->fraction) & ones,
+        m = (int)(code & ((1u << f->fraction) - 1));
     double sign = code >> (f->exponent + f->fraction) & 1 ? -1 : 1;
     if (e == ones && f->top == 0)
         return m ? NAN : sign * INFINITY;
@@ -126,8 +129,13 @@ TEST(scales_are_powers_of_two)
 
 TEST(tfloat32_keeps_ten_bits)
 {
-    static const float cases[][2] = {{1, 1}, {1 + 0x1p-10f, 1 + 0x1p-10f}, {1 + 0x1p-11f, 1}, {1 + 0x3p-11f, 1 + 0x1p-9f},
-                                     {1 + 0x1.8p-11f, 1 + 0x1p-10f}, {-1 - 0x1p-11f, -1}, {0x1.fffp127f, INFINITY},
+    static const float cases[][2] = {{1, 1},
+                                     {1 + 0x1p-10f, 1 + 0x1p-10f},
+                                     {1 + 0x1p-11f, 1},
+                                     {1 + 0x3p-11f, 1 + 0x1p-9f},
+                                     {1 + 0x1.8p-11f, 1 + 0x1p-10f},
+                                     {-1 - 0x1p-11f, -1},
+                                     {0x1.fffp127f, INFINITY},
                                      {INFINITY, INFINITY}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float out, back;
@@ -173,7 +181,8 @@ TEST(packed_numbers_unpack_in_order)
     fr_neuron_pack(two, in, FR_NEURON_FLOAT4_E2M1FN_X4, 2);
     CHECK_INT(two[0], 0x1 | 0xF << 4 | 0x5 << 8 | 0x3 << 12);
     fr_neuron_unpack(out, two, FR_NEURON_FLOAT4_E2M1FN_X4, 2);
-    CHECK(out[0] == 0.5f && out[1] == -6 && out[2] == 3 && out[3] == 1.5f && out[4] == 6 && out[6] == 0 && out[7] == 0.5f);
+    CHECK(out[0] == 0.5f && out[1] == -6 && out[2] == 3 && out[3] == 1.5f && out[4] == 6 && out[6] == 0 &&
+          out[7] == 0.5f);
     fr_neuron_pack(four, in, FR_NEURON_FLOAT8_E5M2_X4, 2);
     fr_neuron_unpack(out, four, FR_NEURON_FLOAT8_E5M2_X4, 2);
     CHECK(out[0] == 0.5f && out[1] == -6 && out[4] == 96 && out[7] == 0.25f);
@@ -235,7 +244,8 @@ TEST(products_agree_with_the_definition_in_every_version)
                 continue;
             for (int i = 0; i < 128 * PITCH; i++)
                 out[v][i] = 1;
-            fr_neuron_product p = {out[v], a, b, PITCH, 144, PITCH, shapes[s][0], shapes[s][1], shapes[s][2], true};
+            fr_neuron_product p = {out[v],       a,   b, PITCH, 144, PITCH, shapes[s][0], shapes[s][1],
+                                   shapes[s][2], true};
             kernels->product(&p);
             for (int m = 0; m < shapes[s][1]; m++)
                 for (int n = 0; n < shapes[s][2]; n++) {

@@ -1,5 +1,5 @@
-/* Matmul and transposes of the NeuronCore, tile copies by predicate, memset: against loops written out, in every dtype they take, at and
- * beyond every limit; and what accumulate means. */
+/* Matmul and transposes of the NeuronCore, tile copies by predicate, memset: against loops written out, in
+ * every dtype they take, at and beyond every limit; and what accumulate means. */
 #include "neuron_fixture.h"
 
 static neuron_fixture f;
@@ -23,7 +23,8 @@ static fr_neuron_tensor *psum(fr_neuron_dtype dtype, int64_t rows, int64_t colum
 
 enum { ABSENT = -1 };
 
-static fr_status matmul_views(fr_neuron_view dst, fr_neuron_view stationary, fr_neuron_view moving, double accumulate)
+static fr_status matmul_views(fr_neuron_view dst, fr_neuron_view stationary, fr_neuron_view moving,
+                              double accumulate)
 {
     const fr_neuron_view views[3] = {dst, stationary, moving};
     fr_neuron_call call = neuron_call("nc_matmul", 3, views);
@@ -32,15 +33,18 @@ static fr_status matmul_views(fr_neuron_view dst, fr_neuron_view stationary, fr_
     return neuron_issue(&f, &call);
 }
 
-static fr_status matmul(fr_neuron_tensor *dst, fr_neuron_tensor *stationary, fr_neuron_tensor *moving, double accumulate)
+static fr_status matmul(fr_neuron_tensor *dst, fr_neuron_tensor *stationary, fr_neuron_tensor *moving,
+                        double accumulate)
 {
     return matmul_views(whole(dst), whole(stationary), whole(moving), accumulate);
 }
 
 /* times the product, plus nothing: dst against double sums. */
-static void check_product(fr_neuron_tensor *dst, fr_neuron_tensor *stationary, fr_neuron_tensor *moving, double times)
+static void check_product(fr_neuron_tensor *dst, fr_neuron_tensor *stationary, fr_neuron_tensor *moving,
+                          double times)
 {
-    int64_t k = fr_neuron_tensor_layout(stationary)->shape[0], m = fr_neuron_tensor_layout(stationary)->shape[1];
+    int64_t k = fr_neuron_tensor_layout(stationary)->shape[0],
+            m = fr_neuron_tensor_layout(stationary)->shape[1];
     int64_t n = fr_neuron_tensor_layout(moving)->shape[1];
     float *a = neuron_get(stationary), *b = neuron_get(moving), *c = neuron_get(dst);
     for (int64_t i = 0; i < m; i++)
@@ -59,16 +63,19 @@ static void check_product(fr_neuron_tensor *dst, fr_neuron_tensor *stationary, f
 
 TEST(products_in_every_pair_of_dtypes)
 {
-    static const fr_neuron_dtype dtypes[] = {FR_NEURON_FLOAT32,     FR_NEURON_TFLOAT32,    FR_NEURON_BFLOAT16, FR_NEURON_FLOAT16,
-                                             FR_NEURON_FLOAT8_E4M3, FR_NEURON_FLOAT8_E5M2, FR_NEURON_FLOAT8_E3M4,
-                                             FR_NEURON_FLOAT8_E4M3FN, FR_NEURON_INT8};
+    static const fr_neuron_dtype dtypes[] = {
+        FR_NEURON_FLOAT32,     FR_NEURON_TFLOAT32,      FR_NEURON_BFLOAT16,
+        FR_NEURON_FLOAT16,     FR_NEURON_FLOAT8_E4M3,   FR_NEURON_FLOAT8_E5M2,
+        FR_NEURON_FLOAT8_E3M4, FR_NEURON_FLOAT8_E4M3FN, FR_NEURON_INT8};
     static const char *const machines[] = {"trn1", "trn2", "trn3"};
     for (int g = 0; g < 3; g++)
         for (int i = 0; i < 9; i++)
             for (int j = 0; j < 9; j++) {
                 neuron_begin(&f, machines[g]);
-                fr_neuron_tensor *a = sbuf(dtypes[i], 40, 13), *b = sbuf(dtypes[j], 40, 50), *c = psum(FR_NEURON_FLOAT32, 13, 50);
-                bool mixed = (i < 2) != (j < 2) || i == 8 || j == 8 || (i == 4 && j == 7) || (i == 7 && j == 4);
+                fr_neuron_tensor *a = sbuf(dtypes[i], 40, 13), *b = sbuf(dtypes[j], 40, 50),
+                                 *c = psum(FR_NEURON_FLOAT32, 13, 50);
+                bool mixed =
+                    (i < 2) != (j < 2) || i == 8 || j == 8 || (i == 4 && j == 7) || (i == 7 && j == 4);
                 bool missing = (g < 2 && (i == 7 || j == 7)) || (g < 1 && (i == 6 || j == 6));
                 fr_status status = matmul(c, a, b, ABSENT);
                 CHECK_INT(status, mixed || missing ? FR_ANSWER_NO : FR_OK);
@@ -81,7 +88,8 @@ TEST(products_in_every_pair_of_dtypes)
 
 TEST(shapes_at_and_beyond_their_limits)
 {
-    static const int64_t shapes[][3] = {{128, 128, 512}, {1, 1, 1}, {128, 128, 511}, {128, 127, 33}, {3, 100, 512}};
+    static const int64_t shapes[][3] = {
+        {128, 128, 512}, {1, 1, 1}, {128, 128, 511}, {128, 127, 33}, {3, 100, 512}};
     neuron_begin(&f, "trn2");
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         fr_neuron_tensor *a = sbuf(FR_NEURON_BFLOAT16, shapes[s][0], shapes[s][1]);
@@ -95,9 +103,12 @@ TEST(shapes_at_and_beyond_their_limits)
     CHECK_RULE(matmul(c, a, b, 0), "matmul_shape");
     CHECK_RULE(matmul_views(whole(d), whole(a), neuron_slice(b, 0, 64, 0, 511), 0), "matmul_shape");
     CHECK_RULE(matmul_views(whole(d), whole(a), neuron_slice(b, 0, 32, 0, 512), 0), "matmul_shape");
-    CHECK_RULE(matmul_views(whole(d), neuron_slice(b, 0, 64, 0, 129), neuron_slice(b, 0, 64, 0, 512), 0), "matmul_shape");
-    CHECK_RULE(matmul_views(neuron_slice(c, 0, 128, 1, 512), whole(a), neuron_slice(b, 0, 64, 0, 512), 0), "psum_bank");
-    CHECK_RULE(matmul_views(neuron_slice(b, 0, 64, 0, 4), neuron_slice(a, 0, 64, 0, 64), neuron_slice(a, 0, 64, 0, 4), 0),
+    CHECK_RULE(matmul_views(whole(d), neuron_slice(b, 0, 64, 0, 129), neuron_slice(b, 0, 64, 0, 512), 0),
+               "matmul_shape");
+    CHECK_RULE(matmul_views(neuron_slice(c, 0, 128, 1, 512), whole(a), neuron_slice(b, 0, 64, 0, 512), 0),
+               "psum_bank");
+    CHECK_RULE(matmul_views(neuron_slice(b, 0, 64, 0, 4), neuron_slice(a, 0, 64, 0, 64),
+                            neuron_slice(a, 0, 64, 0, 4), 0),
                "operand_memory");
     CHECK_DONE(matmul_views(whole(d), whole(a), neuron_slice(b, 0, 64, 0, 512), 0));
     CHECK_RULE(matmul_views(whole(d), whole(a), whole(d), 0), "operand_memory");
@@ -225,7 +236,8 @@ TEST(double_rows_contract_over_pairs)
 
 static fr_status tiled(double row, double column, double rows, double columns, int64_t k, int64_t m)
 {
-    fr_neuron_tensor *a = sbuf(FR_NEURON_BFLOAT16, k, m), *b = sbuf(FR_NEURON_BFLOAT16, k, 64), *c = psum(FR_NEURON_FLOAT32, m, 64);
+    fr_neuron_tensor *a = sbuf(FR_NEURON_BFLOAT16, k, m), *b = sbuf(FR_NEURON_BFLOAT16, k, 64),
+                     *c = psum(FR_NEURON_FLOAT32, m, 64);
     const fr_neuron_view views[3] = {whole(c), whole(a), whole(b)};
     const double position[2] = {row, column}, size[2] = {rows, columns};
     fr_neuron_call call = neuron_call("nc_matmul", 3, views);
@@ -254,7 +266,8 @@ TEST(tiles_of_the_array)
 TEST(transpose_mode_moves_bits)
 {
     neuron_begin(&f, "trn2");
-    fr_neuron_tensor *a = sbuf(FR_NEURON_BFLOAT16, 64, 32), *i = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, 64, 64);
+    fr_neuron_tensor *a = sbuf(FR_NEURON_BFLOAT16, 64, 32),
+                     *i = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, 64, 64);
     fr_neuron_tensor *c = psum(FR_NEURON_BFLOAT16, 32, 64);
     float identity[64 * 64] = {0}, data[64 * 32];
     for (int k = 0; k < 64; k++)
@@ -298,10 +311,12 @@ TEST(transposes_on_tensor_and_vector)
         float *out = neuron_get(c);
         for (int p = 0; p < 100; p++)
             for (int k = 0; k < 128; k++)
-                CHECK(g == 0 && k == 9 && p != 5 ? isnan(out[k * 100 + p]) : out[k * 100 + p] == in[p * 128 + k]);
+                CHECK(g == 0 && k == 9 && p != 5 ? isnan(out[k * 100 + p])
+                                                 : out[k * 100 + p] == in[p * 128 + k]);
         free(in);
         free(out);
-        fr_neuron_tensor *x = sbuf(FR_NEURON_INT16, 32, 20), *y = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_INT16, 20, 32);
+        fr_neuron_tensor *x = sbuf(FR_NEURON_INT16, 32, 20),
+                         *y = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_INT16, 20, 32);
         CHECK_DONE(transpose(y, x, FR_NEURON_ANY));
         CHECK_INT(fr_neuron_record_at(f.core, 1)->engine, FR_NEURON_VECTOR);
         in = neuron_get(x);
@@ -350,7 +365,8 @@ TEST(memset_in_every_dtype)
 TEST(copies_by_predicate)
 {
     neuron_begin(&f, "trn2");
-    fr_neuron_tensor *a = sbuf(FR_NEURON_BFLOAT16, 64, 30), *m = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_UINT8, 64, 30);
+    fr_neuron_tensor *a = sbuf(FR_NEURON_BFLOAT16, 64, 30),
+                     *m = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_UINT8, 64, 30);
     fr_neuron_tensor *c = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, 64, 30);
     fr_neuron_tensor *fresh = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, 64, 30);
     float mask[64 * 30];
@@ -374,9 +390,11 @@ TEST(copies_by_predicate)
     fr_neuron_call_number(&call, "reverse_pred", 0);
     fr_neuron_call_view(&call, "dst", whole(fresh));
     CHECK_DONE(neuron_issue(&f, &call)); /* columns 10 to 19 hold data now, the others do not */
-    CHECK_DONE(neuron_two(&f, "tensor_copy", neuron_slice(c, 0, 64, 10, 10), neuron_slice(fresh, 0, 64, 10, 10)));
-    CHECK_RULE(neuron_two(&f, "tensor_copy", neuron_slice(c, 0, 64, 10, 10), neuron_slice(fresh, 0, 64, 9, 10)),
-               "uninitialised_read");
+    CHECK_DONE(
+        neuron_two(&f, "tensor_copy", neuron_slice(c, 0, 64, 10, 10), neuron_slice(fresh, 0, 64, 10, 10)));
+    CHECK_RULE(
+        neuron_two(&f, "tensor_copy", neuron_slice(c, 0, 64, 10, 10), neuron_slice(fresh, 0, 64, 9, 10)),
+        "uninitialised_read");
     fr_neuron_call_view(&call, "predicate", whole(a));
     CHECK_RULE(neuron_issue(&f, &call), "dtype");
     free(in);
@@ -425,18 +443,22 @@ TEST(prices_of_the_fast_modes)
         fr_neuron_dtype dtype;
         fr_neuron_memory from;
         double cycles;
-    } cases[] = {{"trn2", FR_NEURON_FLOAT32, FR_NEURON_SBUF, 512},  {"trn2", FR_NEURON_BFLOAT16, FR_NEURON_SBUF, 128},
-                 {"trn2", FR_NEURON_BFLOAT16, FR_NEURON_PSUM, 256}, {"trn1", FR_NEURON_BFLOAT16, FR_NEURON_SBUF, 512}};
+    } cases[] = {{"trn2", FR_NEURON_FLOAT32, FR_NEURON_SBUF, 512},
+                 {"trn2", FR_NEURON_BFLOAT16, FR_NEURON_SBUF, 128},
+                 {"trn2", FR_NEURON_BFLOAT16, FR_NEURON_PSUM, 256},
+                 {"trn1", FR_NEURON_BFLOAT16, FR_NEURON_SBUF, 512}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         neuron_begin(&f, cases[i].machine);
-        fr_neuron_tensor *a = neuron_tile(&f, cases[i].from, cases[i].dtype, 8, 512), *b = sbuf(cases[i].dtype, 8, 512);
+        fr_neuron_tensor *a = neuron_tile(&f, cases[i].from, cases[i].dtype, 8, 512),
+                         *b = sbuf(cases[i].dtype, 8, 512);
         neuron_fill(&f, a, 1);
         CHECK_DONE(neuron_two(&f, "tensor_copy", whole(b), whole(a)));
         CHECK_NEAR(fr_neuron_record_at(f.core, 0)->cycles, cases[i].cycles, 0, 0);
         neuron_end(&f);
     }
     neuron_begin(&f, "trn2");
-    fr_neuron_tensor *a = sbuf(FR_NEURON_FLOAT32, 128, 128), *b = sbuf(FR_NEURON_FLOAT32, 128, 512), *c = psum(FR_NEURON_FLOAT32, 128, 512);
+    fr_neuron_tensor *a = sbuf(FR_NEURON_FLOAT32, 128, 128), *b = sbuf(FR_NEURON_FLOAT32, 128, 512),
+                     *c = psum(FR_NEURON_FLOAT32, 128, 512);
     CHECK_DONE(matmul(c, a, b, 0));
     CHECK_NEAR(fr_neuron_record_at(f.core, 0)->cycles, 2048, 0, 0);
     CHECK_INT(fr_neuron_record_at(f.core, 0)->bytes, 2 * 128 * 128 * 512 / 64);

@@ -1,5 +1,5 @@
-/* Transfers of the NeuronCore: dma_copy in every pattern, gather and scatter, dma_transpose, dma_compute, against loops written out;
- * and what each refuses. */
+/* Transfers of the NeuronCore: dma_copy in every pattern, gather and scatter, dma_transpose, dma_compute,
+ * against loops written out; and what each refuses. */
 #include "neuron_fixture.h"
 
 static neuron_fixture f;
@@ -78,7 +78,8 @@ TEST(gather_scatter_and_rows_outside)
     fr_neuron_tensor *tile = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 8, 16);
     fr_neuron_tensor *out = neuron_tile(&f, FR_NEURON_HBM, FR_NEURON_FLOAT32, 50, 16);
     static const float order[8] = {3, 49, 0, 7, 7, 21, 12, 1}, bad[8] = {3, 50, 0, 7, 9, 21, 12, 1};
-    fr_neuron_tensor *good = indices(order, 8, 1, FR_NEURON_UINT32), *wrong = indices(bad, 8, 1, FR_NEURON_INT32);
+    fr_neuron_tensor *good = indices(order, 8, 1, FR_NEURON_UINT32),
+                     *wrong = indices(bad, 8, 1, FR_NEURON_INT32);
     neuron_fill(&f, table, 1);
     CHECK_DONE(neuron_two(&f, "dma_copy", whole(tile), listed(table, good, 8)));
     float *all = neuron_get(table), *got = neuron_get(tile);
@@ -96,7 +97,8 @@ TEST(gather_scatter_and_rows_outside)
     fr_neuron_call call = neuron_call("dma_copy", 2, views);
     fr_neuron_call_number(&call, "oob_mode", 1);
     CHECK_DONE(neuron_issue(&f, &call));
-    CHECK_RULE(neuron_two(&f, "dma_copy", whole(tile), whole(fresh)), "uninitialised_read"); /* row 1 was skipped */
+    CHECK_RULE(neuron_two(&f, "dma_copy", whole(tile), whole(fresh)),
+               "uninitialised_read"); /* row 1 was skipped */
     CHECK_DONE(neuron_two(&f, "dma_copy", neuron_slice(tile, 2, 6, 0, 16), neuron_slice(fresh, 2, 6, 0, 16)));
 
     CHECK_DONE(neuron_two(&f, "dma_copy", listed(out, good, 8), whole(tile)));
@@ -150,8 +152,8 @@ TEST(dynamic_offsets_by_register)
     neuron_end(&f);
 }
 
-static fr_status copy_with(fr_neuron_view dst, fr_neuron_view src, const char *name, double value, const char *other,
-                           double other_value)
+static fr_status copy_with(fr_neuron_view dst, fr_neuron_view src, const char *name, double value,
+                           const char *other, double other_value)
 {
     const fr_neuron_view views[2] = {dst, src};
     fr_neuron_call call = neuron_call("dma_copy", 2, views);
@@ -183,7 +185,8 @@ TEST(descriptor_modes)
     CHECK_RULE(copy_with(whole(s), listed(h, list, 64), "dge_mode", STATIC, NULL, 0), "descriptor_mode");
     CHECK_DONE(copy_with(whole(s), listed(h, list, 64), "dge_mode", SOFTWARE, NULL, 0));
     CHECK_RULE(copy_with(whole(s), whole(h), "engine", FR_NEURON_SCALAR, NULL, 0), "descriptor_mode");
-    CHECK_RULE(copy_with(whole(s), whole(h), "dge_mode", HARDWARE, "engine", FR_NEURON_VECTOR), "descriptor_mode");
+    CHECK_RULE(copy_with(whole(s), whole(h), "dge_mode", HARDWARE, "engine", FR_NEURON_VECTOR),
+               "descriptor_mode");
     CHECK_RULE(copy_with(whole(s), whole(h), "priority", 1, NULL, 0), "generation");
     CHECK_RULE(neuron_two(&f, "dma_copy", listed(h, list, 64), listed(h, list, 64)), "indirect");
     neuron_end(&f);
@@ -205,7 +208,8 @@ TEST(descriptor_modes)
 TEST(transposes_reverse_the_axes)
 {
     neuron_begin(&f, "trn2");
-    const int64_t shape[4] = {6, 4, 3, 10}, turned[4] = {10, 4, 3, 6}, three[3] = {6, 4, 30}, back[3] = {30, 4, 6};
+    const int64_t shape[4] = {6, 4, 3, 10}, turned[4] = {10, 4, 3, 6}, three[3] = {6, 4, 30},
+                  back[3] = {30, 4, 6};
     fr_neuron_tensor *h = neuron_tensor(&f, FR_NEURON_HBM, FR_NEURON_BFLOAT16, 4, shape);
     fr_neuron_tensor *s = neuron_tensor(&f, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, 4, turned);
     neuron_fill(&f, h, 1);
@@ -308,15 +312,21 @@ TEST(sums_into_and_from_listed_rows)
     fr_neuron_tensor *a = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 4, 10);
     fr_neuron_tensor *h = neuron_tile(&f, FR_NEURON_HBM, FR_NEURON_FLOAT32, 9, 10);
     static const float order[4] = {8, 2, 0, 5}, twice[4] = {8, 2, 8, 5};
-    fr_neuron_tensor *list = indices(order, 4, 1, FR_NEURON_UINT32), *same = indices(twice, 4, 1, FR_NEURON_UINT32);
+    fr_neuron_tensor *list = indices(order, 4, 1, FR_NEURON_UINT32),
+                     *same = indices(twice, 4, 1, FR_NEURON_UINT32);
     neuron_fill(&f, a, 1);
     neuron_fill(&f, h, 0.25f);
     float *old = neuron_get(h), *tile = neuron_get(a);
-    const fr_neuron_view scatter[2] = {listed(h, list, 4), whole(a)}, gather[2] = {whole(a), listed(h, list, 4)};
+    const fr_neuron_view scatter[2] = {listed(h, list, 4), whole(a)},
+                         gather[2] = {whole(a), listed(h, list, 4)};
     CHECK_DONE(add(listed(h, list, 4), scatter, 2, FR_NEURON_ADD));
     float *now = neuron_get(h);
     for (int i = 0; i < 90; i++)
-        CHECK(now[i] == old[i] + (i / 10 == 8 ? tile[i % 10] : i / 10 == 2 ? tile[10 + i % 10] : i / 10 == 0 ? tile[20 + i] : i / 10 == 5 ? tile[30 + i % 10] : 0));
+        CHECK(now[i] == old[i] + (i / 10 == 8   ? tile[i % 10]
+                                  : i / 10 == 2 ? tile[10 + i % 10]
+                                  : i / 10 == 0 ? tile[20 + i]
+                                  : i / 10 == 5 ? tile[30 + i % 10]
+                                                : 0));
     CHECK_DONE(add(whole(a), gather, 2, FR_NEURON_ADD));
     float *sum = neuron_get(a);
     for (int i = 0; i < 40; i++)

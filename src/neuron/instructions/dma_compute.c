@@ -1,6 +1,6 @@
-/* dma_compute: the sum of up to 16 tensors, made in the DMA engines in fp32 on the way. With a list of rows it adds into the rows
- * of a tensor in HBM (scatter), or adds rows of one to a tile (gather); the sum's own old value is then one of the two
- * sources. */
+/* dma_compute: the sum of up to 16 tensors, made in the DMA engines in fp32 on the way. With a list of
+ * rows it adds into the rows of a tensor in HBM (scatter), or adds rows of one to a tile (gather); the
+ * sum's own old value is then one of the two sources. */
 #include "neuron/instructions.h"
 #include "neuron/transfer.h"
 
@@ -14,8 +14,9 @@ static fr_status trouble(const fr_neuron *core, const fr_neuron_call *call, fr_e
 
 static bool same_elements_of(const fr_neuron_view *a, const fr_neuron_view *b)
 {
-    if (a->tensor != b->tensor || a->dtype != b->dtype || a->offset != b->offset || a->partition != b->partition ||
-        a->partitions != b->partitions || a->dims != b->dims || a->index != b->index)
+    if (a->tensor != b->tensor || a->dtype != b->dtype || a->offset != b->offset ||
+        a->partition != b->partition || a->partitions != b->partitions || a->dims != b->dims ||
+        a->index != b->index)
         return false;
     for (int i = 0; i < a->dims; i++)
         if (a->size[i] != b->size[i] || (a->stride[i] != b->stride[i] && !(i == 0 && a->whole_rows)))
@@ -85,7 +86,8 @@ static fr_status check_numbers(const fr_neuron *core, const fr_neuron_call *call
     return FR_OK;
 }
 
-static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                       fr_error *error)
 {
     (void)engine;
     const fr_neuron_argument *srcs = &call->argument[SRCS];
@@ -150,14 +152,16 @@ static bool part_of(const fr_neuron_view *plain, int64_t rows, int64_t which, fr
     return false;
 }
 
-static fr_status add_rows(fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *rows, fr_error *error)
+static fr_status add_rows(fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *rows,
+                          fr_error *error)
 {
     const fr_neuron_view *dst = &call->argument[DST].view, *addend = addend_of(call);
     const fr_neuron_view *plain = dst->whole_rows ? addend : dst;
     for (int64_t i = 0; i < rows->size[0]; i++) {
         fr_neuron_view row, part;
         if (!part_of(plain, rows->size[0], i, &part))
-            return fr_neuron_misuse(core, call, error, "%lld rows need as many partitions", (long long)rows->size[0]);
+            return fr_neuron_misuse(core, call, error, "%lld rows need as many partitions",
+                                    (long long)rows->size[0]);
         if (!fr_neuron_listed_row(rows, i, &row))
             continue;
         fr_neuron_view both[2] = {dst->whole_rows ? row : part, dst->whole_rows ? part : row};
@@ -166,7 +170,8 @@ static fr_status add_rows(fr_neuron *core, const fr_neuron_call *call, const fr_
     return FR_OK;
 }
 
-static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                         fr_error *error)
 {
     (void)engine;
     const fr_neuron_view *rows = rows_of(call);
@@ -177,7 +182,8 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
 }
 
 /* Every source is read; before generation 4 the engines add at half their rate. */
-static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_neuron_cost *cost)
+static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                  fr_neuron_cost *cost)
 {
     (void)engine;
     const fr_neuron_argument *srcs = &call->argument[SRCS];
@@ -186,7 +192,8 @@ static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_e
     if (core->machine->generation < 4)
         cost->bytes *= 2;
     cost->flops = (double)(srcs->count - 1) * (double)fr_neuron_view_elements(&call->argument[DST].view);
-    fr_neuron_price_descriptors(core, FR_NEURON_DESCRIPTORS_STATIC, FR_NEURON_ANY, false, rows_of(call) != NULL, cost);
+    fr_neuron_price_descriptors(core, FR_NEURON_DESCRIPTORS_STATIC, FR_NEURON_ANY, false,
+                                rows_of(call) != NULL, cost);
 }
 
 const fr_neuron_instruction fr_neuron_i_dma_compute = {
@@ -194,16 +201,24 @@ const fr_neuron_instruction fr_neuron_i_dma_compute = {
     .summary = "add tensors in the DMA engines, or add into rows",
     .least_generation = 2,
     .engines = FR_NEURON_ON(FR_NEURON_DMA),
-    .parameters = {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "HBM or SBUF, may list its rows"},
-                   {.name = "srcs", .kind = FR_NEURON_READ_LIST, .required = true, .text = "1 to 16 of dst's size"},
-                   {.name = "reduce_op", .kind = FR_NEURON_OPERATOR, .required = true, .text = "add"},
-                   {.name = "scales", .kind = FR_NEURON_NUMBER_LIST, .text = "all 1, or absent"},
-                   {.name = "unique_indices", .kind = FR_NEURON_FLAG, .number = 1, .text = "must be true with a list of rows"},
-                   {.name = "oob_mode", .kind = FR_NEURON_CHOICE, .choices = FR_NEURON_OOB_MODES,
-                    .text = "a row outside is an error, or skipped"}},
-    .semantics = "dst = sum of srcs in fp32, then cast. With a list of rows on dst: dst[list] += the other source; on a source: "
+    .parameters =
+        {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "HBM or SBUF, may list its rows"},
+         {.name = "srcs", .kind = FR_NEURON_READ_LIST, .required = true, .text = "1 to 16 of dst's size"},
+         {.name = "reduce_op", .kind = FR_NEURON_OPERATOR, .required = true, .text = "add"},
+         {.name = "scales", .kind = FR_NEURON_NUMBER_LIST, .text = "all 1, or absent"},
+         {.name = "unique_indices",
+          .kind = FR_NEURON_FLAG,
+          .number = 1,
+          .text = "must be true with a list of rows"},
+         {.name = "oob_mode",
+          .kind = FR_NEURON_CHOICE,
+          .choices = FR_NEURON_OOB_MODES,
+          .text = "a row outside is an error, or skipped"}},
+    .semantics = "dst = sum of srcs in fp32, then cast. With a list of rows on dst: dst[list] += the other "
+                 "source; on a source: "
                  "dst += source[list].",
-    .limits = "Equal element counts; add alone; scales of 1. Static addresses, but for a list of rows: two sources, one of them "
+    .limits = "Equal element counts; add alone; scales of 1. Static addresses, but for a list of rows: two "
+              "sources, one of them "
               "dst, unique indices.",
     .cost = "As one dma_copy per source; twice the bytes before generation 4.",
     .cost_source = "SDK dma_compute documentation (half rate before NeuronCore-v4)",

@@ -1,7 +1,8 @@
 /* dma_copy: any elements of HBM or SBUF to any others, by the DMA engines.
  *
- * Both sides are flattened in the order of their patterns; shapes may differ as long as the counts agree. One side may
- * take its rows from a list of indices (gather or scatter), either side may have a dynamic offset. */
+ * Both sides are flattened in the order of their patterns; shapes may differ as long as the counts agree.
+ * One side may take its rows from a list of indices (gather or scatter), either side may have a dynamic
+ * offset. */
 #include "neuron/instructions.h"
 #include "neuron/transfer.h"
 
@@ -27,17 +28,20 @@ static fr_status check_modes(const fr_neuron *core, const fr_neuron_call *call, 
     bool dynamic = call->argument[DST].view.index || call->argument[SRC].view.index;
     fr_neuron_engine engine = (fr_neuron_engine)call->argument[ENGINE].number;
     FR_TRY(fr_neuron_check_priority(core, call, &call->argument[PRIORITY], error));
-    FR_TRY(fr_neuron_check_descriptors(core, call, mode_of(call), casts(call), dynamic, has_rows(call), error));
+    FR_TRY(
+        fr_neuron_check_descriptors(core, call, mode_of(call), casts(call), dynamic, has_rows(call), error));
     if (engine == FR_NEURON_ANY)
         return FR_OK;
-    if (mode_of(call) != FR_NEURON_DESCRIPTORS_HARDWARE || (engine != FR_NEURON_SYNC && engine != FR_NEURON_SCALAR))
+    if (mode_of(call) != FR_NEURON_DESCRIPTORS_HARDWARE ||
+        (engine != FR_NEURON_SYNC && engine != FR_NEURON_SCALAR))
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_descriptor_mode, error,
                                 "engine %s: an engine is named with hwdge only, and is sync or scalar",
                                 fr_neuron_engine_name(engine));
     return FR_OK;
 }
 
-static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                       fr_error *error)
 {
     (void)engine;
     const fr_neuron_view *dst = &call->argument[DST].view, *src = &call->argument[SRC].view;
@@ -50,14 +54,16 @@ static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neu
         FR_TRY(fr_neuron_arithmetic(core, call, SRC, error));
     }
     if (dst->whole_rows && src->whole_rows)
-        return fr_neuron_refuse(core, call, FR_NEURON_RULE_indirect, error, "dst and src both have a list of rows");
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_indirect, error,
+                                "dst and src both have a list of rows");
     bool skip = call->argument[OOB_MODE].number == 1;
     FR_TRY(fr_neuron_check_rows(core, call, dst, "dst", skip, false, error));
     FR_TRY(fr_neuron_check_rows(core, call, src, "src", skip, true, error));
     return check_modes(core, call, error);
 }
 
-/* Gather or scatter: a row at a time; a row outside is skipped, and with it the elements it would have met. */
+/* Gather or scatter: a row at a time; a row outside is skipped, and with it the elements it would have
+ * met. */
 static void copy_rows(fr_neuron *core, const fr_neuron_view *rows, const fr_neuron_view *plain, bool scatter)
 {
     fr_neuron_pattern all = fr_neuron_all(plain, NULL, 0);
@@ -94,7 +100,8 @@ static bool may_overlap(const fr_neuron_view *a, const fr_neuron_view *b)
     return a->tensor == b->tensor || (a->tensor->layout.placed && b->tensor->layout.placed);
 }
 
-static fr_status copy_all(fr_neuron *core, const fr_neuron_view *dst, const fr_neuron_view *src, fr_error *error)
+static fr_status copy_all(fr_neuron *core, const fr_neuron_view *dst, const fr_neuron_view *src,
+                          fr_error *error)
 {
     fr_neuron_pattern out = fr_neuron_all(dst, NULL, 0), in = fr_neuron_all(src, NULL, 0);
     fr_neuron_walk from, to;
@@ -103,7 +110,8 @@ static fr_status copy_all(fr_neuron *core, const fr_neuron_view *dst, const fr_n
         if (!copy)
             return fr_error_memory(error, (size_t)(in.elements * in.width), "a transfer");
         fr_neuron_gather(&in, copy);
-        in = (fr_neuron_pattern){.base = copy, .dims = 1, .width = in.width, .contiguous = true, .elements = in.elements};
+        in = (fr_neuron_pattern){
+            .base = copy, .dims = 1, .width = in.width, .contiguous = true, .elements = in.elements};
         in.size[0] = in.elements;
         in.stride[0] = in.width;
     }
@@ -113,7 +121,8 @@ static fr_status copy_all(fr_neuron *core, const fr_neuron_view *dst, const fr_n
     return FR_OK;
 }
 
-static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                         fr_error *error)
 {
     (void)engine;
     const fr_neuron_view *dst = &call->argument[DST].view, *src = &call->argument[SRC].view;
@@ -124,12 +133,13 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     return FR_OK;
 }
 
-static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_neuron_cost *cost)
+static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                  fr_neuron_cost *cost)
 {
     (void)engine;
     fr_neuron_price_transfer(core, &call->argument[DST].view, &call->argument[SRC].view, cost);
-    fr_neuron_price_descriptors(core, mode_of(call), (fr_neuron_engine)call->argument[ENGINE].number, casts(call),
-                                has_rows(call), cost);
+    fr_neuron_price_descriptors(core, mode_of(call), (fr_neuron_engine)call->argument[ENGINE].number,
+                                casts(call), has_rows(call), cost);
 }
 
 const fr_neuron_instruction fr_neuron_i_dma_copy = {
@@ -137,21 +147,31 @@ const fr_neuron_instruction fr_neuron_i_dma_copy = {
     .summary = "copy between HBM and SBUF, in any pattern, by the DMA engines",
     .least_generation = 2,
     .engines = FR_NEURON_ON(FR_NEURON_DMA),
-    .parameters = {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "HBM or SBUF, may list its rows"},
-                   {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "HBM or SBUF, may list its rows"},
-                   {.name = "priority", .kind = FR_NEURON_INTEGER, .text = "0 (highest) to 3, generation 4"},
-                   {.name = "oob_mode", .kind = FR_NEURON_CHOICE, .choices = FR_NEURON_OOB_MODES,
-                    .text = "a row outside is an error, or skipped"},
-                   {.name = "dge_mode", .kind = FR_NEURON_CHOICE, .choices = FR_NEURON_DGE_MODES,
-                    .text = "who makes the descriptors"},
-                   {.name = "engine", .kind = FR_NEURON_ENGINE, .text = "sync or scalar, with hwdge"}},
-    .semantics = "dst[i] = src[i] in the order of both patterns. Different dtypes pass through fp32. A list of rows on src "
+    .parameters =
+        {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "HBM or SBUF, may list its rows"},
+         {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "HBM or SBUF, may list its rows"},
+         {.name = "priority", .kind = FR_NEURON_INTEGER, .text = "0 (highest) to 3, generation 4"},
+         {.name = "oob_mode",
+          .kind = FR_NEURON_CHOICE,
+          .choices = FR_NEURON_OOB_MODES,
+          .text = "a row outside is an error, or skipped"},
+         {.name = "dge_mode",
+          .kind = FR_NEURON_CHOICE,
+          .choices = FR_NEURON_DGE_MODES,
+          .text = "who makes the descriptors"},
+         {.name = "engine", .kind = FR_NEURON_ENGINE, .text = "sync or scalar, with hwdge"}},
+    .semantics = "dst[i] = src[i] in the order of both patterns. Different dtypes pass through fp32. A list "
+                 "of rows on src "
                  "gathers, on dst scatters; a skipped row leaves dst as it was.",
-    .limits = "Equal element counts. HBM and SBUF only. hwdge: generation 3 on, no cast, no list of rows. A list of rows: "
-              "tensor in HBM, indices in SBUF, dge_mode unknown or swdge. Static descriptors: no dynamic offset.",
-    .cost = "Issue on the trigger's queue, start latency, then per DMA engine a fixed time per descriptor plus its bytes; rows "
+    .limits =
+        "Equal element counts. HBM and SBUF only. hwdge: generation 3 on, no cast, no list of rows. A list "
+        "of rows: "
+        "tensor in HBM, indices in SBUF, dge_mode unknown or swdge. Static descriptors: no dynamic offset.",
+    .cost = "Issue on the trigger's queue, start latency, then per DMA engine a fixed time per descriptor "
+            "plus its bytes; rows "
             "are spread over the 16 engines. A descriptor is a run contiguous on both sides, at most 64 KiB.",
-    .cost_source = "SDK DMA overview (timelines), trainium2 architecture guide; descriptor time fitted to published rates",
+    .cost_source = "SDK DMA overview (timelines), trainium2 architecture guide; descriptor time fitted to "
+                   "published rates",
     .example = "h = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)\n"
                "nisa.dma_copy(dst=h, src=a)\n"
                "nisa.dma_copy(dst=c, src=h)",

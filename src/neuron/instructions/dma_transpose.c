@@ -1,5 +1,5 @@
-/* dma_transpose: a transfer that reverses the axes of its source. The axes permuted are those of the source's shape, partitions
- * first when it is on chip; with a list of rows, each row becomes a column. */
+/* dma_transpose: a transfer that reverses the axes of its source. The axes permuted are those of the
+ * source's shape, partitions first when it is on chip; with a list of rows, each row becomes a column. */
 #include "neuron/instructions.h"
 #include "neuron/transfer.h"
 
@@ -23,7 +23,8 @@ static bool refused_axes(const fr_neuron_argument *axes, int rank)
 static fr_status check_shape(const fr_neuron *core, const fr_neuron_call *call, fr_error *error)
 {
     int64_t in[FR_NEURON_WALK_DIMS], out[FR_NEURON_WALK_DIMS];
-    int rank = fr_neuron_shape(&call->argument[SRC].view, in), dst_rank = fr_neuron_shape(&call->argument[DST].view, out);
+    int rank = fr_neuron_shape(&call->argument[SRC].view, in),
+        dst_rank = fr_neuron_shape(&call->argument[DST].view, out);
     if (rank < 2 || rank > 4 || refused_axes(&call->argument[AXES], rank))
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_dma_transpose_shape, error,
                                 "src has %d axes; (1, 0), (2, 1, 0) and (3, 1, 2, 0) exist", rank);
@@ -32,10 +33,11 @@ static fr_status check_shape(const fr_neuron *core, const fr_neuron_call *call, 
         same = out[i] == in[ORDERS[rank][i]];
     if (same)
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_dma_transpose_shape, error,
-                            "src is [%lld, ... %lld] of %d axes, dst [%lld, ... %lld] of %d is not its transpose",
-                            (long long)in[0], (long long)in[rank - 1], rank, (long long)out[0],
-                            (long long)out[dst_rank - 1], dst_rank);
+    return fr_neuron_refuse(
+        core, call, FR_NEURON_RULE_dma_transpose_shape, error,
+        "src is [%lld, ... %lld] of %d axes, dst [%lld, ... %lld] of %d is not its transpose",
+        (long long)in[0], (long long)in[rank - 1], rank, (long long)out[0], (long long)out[dst_rank - 1],
+        dst_rank);
 }
 
 static fr_status check_hardware(const fr_neuron *core, const fr_neuron_call *call, fr_error *error)
@@ -43,8 +45,8 @@ static fr_status check_hardware(const fr_neuron *core, const fr_neuron_call *cal
     int64_t in[FR_NEURON_WALK_DIMS];
     int rank = fr_neuron_shape(&call->argument[SRC].view, in);
     int width = fr_neuron_dtype_bytes(call->argument[SRC].view.dtype);
-    bool rows = rank == 2 ? in[0] == 16
-                          : in[0] <= 16 && (in[0] & (in[0] - 1)) == 0 && in[0] * in[rank - 2] % 16 == 0;
+    bool rows =
+        rank == 2 ? in[0] == 16 : in[0] <= 16 && (in[0] & (in[0] - 1)) == 0 && in[0] * in[rank - 2] % 16 == 0;
     if (rows && in[rank - 1] <= 128 && width == 2)
         return FR_OK;
     return fr_neuron_refuse(core, call, FR_NEURON_RULE_dma_transpose_shape, error,
@@ -56,7 +58,8 @@ static fr_status check_indirect(const fr_neuron *core, const fr_neuron_call *cal
 {
     const fr_neuron_view *src = &call->argument[SRC].view;
     int64_t in[FR_NEURON_WALK_DIMS];
-    int rank = fr_neuron_shape(src, in), width = fr_neuron_dtype_bytes(src->dtype), list = src->index_partitions;
+    int rank = fr_neuron_shape(src, in), width = fr_neuron_dtype_bytes(src->dtype),
+        list = src->index_partitions;
     FR_TRY(fr_neuron_generation_at_least(core, call, 3, "a transpose with a list of rows", error));
     const char *trouble = NULL;
     if (in[rank - 1] > 128 || width != 2)
@@ -75,7 +78,8 @@ static fr_status check_indirect(const fr_neuron *core, const fr_neuron_call *cal
                    : FR_OK;
 }
 
-static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                       fr_error *error)
 {
     (void)engine;
     const fr_neuron_view *dst = &call->argument[DST].view, *src = &call->argument[SRC].view;
@@ -83,7 +87,8 @@ static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neu
     FR_TRY(fr_neuron_memory_allowed(core, call, DST, FR_NEURON_IN(FR_NEURON_SBUF), error));
     FR_TRY(fr_neuron_same_dtype(core, call, DST, SRC, error));
     if (dst->index)
-        return fr_neuron_refuse(core, call, FR_NEURON_RULE_indirect, error, "dst cannot have a dynamic offset");
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_indirect, error,
+                                "dst cannot have a dynamic offset");
     FR_TRY(check_shape(core, call, error));
     FR_TRY(fr_neuron_check_priority(core, call, &call->argument[PRIORITY], error));
     FR_TRY(fr_neuron_check_descriptors(core, call, mode, false, src->index != NULL, src->whole_rows, error));
@@ -129,7 +134,8 @@ static void transpose_rows(fr_neuron *core, const fr_neuron_view *dst, const fr_
     }
 }
 
-static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                         fr_error *error)
 {
     (void)engine;
     if (!call->argument[SRC].view.whole_rows) {
@@ -141,8 +147,10 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     return FR_OK;
 }
 
-/* The transposing path moves so many bytes a nanosecond in all; said as the bytes a plain transfer would move meanwhile. */
-static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_neuron_cost *cost)
+/* The transposing path moves so many bytes a nanosecond in all; said as the bytes a plain transfer would
+ * move meanwhile. */
+static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                  fr_neuron_cost *cost)
 {
     (void)engine;
     const fr_neuron_machine *machine = fr_neuron_machine_of(core);
@@ -152,8 +160,8 @@ static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_e
     double bytes = (double)fr_neuron_view_elements(src) * fr_neuron_dtype_bytes(src->dtype);
     cost->bytes = bytes * machine->dma_engines * machine->dma_bytes_per_ns / rate;
     cost->descriptors = machine->dma_engines;
-    fr_neuron_price_descriptors(core, (fr_neuron_descriptors)call->argument[DGE_MODE].number, FR_NEURON_ANY, false,
-                                src->whole_rows, cost);
+    fr_neuron_price_descriptors(core, (fr_neuron_descriptors)call->argument[DGE_MODE].number, FR_NEURON_ANY,
+                                false, src->whole_rows, cost);
 }
 
 const fr_neuron_instruction fr_neuron_i_dma_transpose = {
@@ -161,20 +169,29 @@ const fr_neuron_instruction fr_neuron_i_dma_transpose = {
     .summary = "transpose from HBM or SBUF into SBUF by the DMA engines",
     .least_generation = 2,
     .engines = FR_NEURON_ON(FR_NEURON_DMA),
-    .parameters = {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "SBUF tile"},
-                   {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "HBM or SBUF, may list its rows"},
-                   {.name = "axes", .kind = FR_NEURON_INTEGER_LIST, .text = "(1, 0), (2, 1, 0) or (3, 1, 2, 0)"},
-                   {.name = "priority", .kind = FR_NEURON_INTEGER, .text = "0 (highest) to 3, generation 4"},
-                   {.name = "dge_mode", .kind = FR_NEURON_CHOICE, .choices = FR_NEURON_DGE_MODES,
-                    .text = "who makes the descriptors"},
-                   {.name = "oob_mode", .kind = FR_NEURON_CHOICE, .choices = FR_NEURON_OOB_MODES,
-                    .text = "a row outside is an error, or skipped"}},
-    .semantics = "dst = src with its axes reversed (of four: the outer two swapped). With a list of rows, row list[i] becomes "
+    .parameters =
+        {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "SBUF tile"},
+         {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "HBM or SBUF, may list its rows"},
+         {.name = "axes", .kind = FR_NEURON_INTEGER_LIST, .text = "(1, 0), (2, 1, 0) or (3, 1, 2, 0)"},
+         {.name = "priority", .kind = FR_NEURON_INTEGER, .text = "0 (highest) to 3, generation 4"},
+         {.name = "dge_mode",
+          .kind = FR_NEURON_CHOICE,
+          .choices = FR_NEURON_DGE_MODES,
+          .text = "who makes the descriptors"},
+         {.name = "oob_mode",
+          .kind = FR_NEURON_CHOICE,
+          .choices = FR_NEURON_OOB_MODES,
+          .text = "a row outside is an error, or skipped"}},
+    .semantics = "dst = src with its axes reversed (of four: the outer two swapped). With a list of rows, "
+                 "row list[i] becomes "
                  "column i; a list of several columns is read column by column.",
-    .limits = "Equal dtypes. hwdge: 16 rows (3 and 4 axes: 1, 2, 4, 8 or 16, times the next-to-last axis a multiple of 16), at "
-              "most 128 columns, 2 bytes. List of rows: HBM source, generation 3 on, rows a multiple of 16, at most 128 "
+    .limits = "Equal dtypes. hwdge: 16 rows (3 and 4 axes: 1, 2, 4, 8 or 16, times the next-to-last axis a "
+              "multiple of 16), at "
+              "most 128 columns, 2 bytes. List of rows: HBM source, generation 3 on, rows a multiple of 16, "
+              "at most 128 "
               "columns, 2 bytes, uint32 indices.",
-    .cost = "As dma_copy, at the rate of the transposing path: on trn2 335 GB/s from HBM, 215 GB/s from SBUF.",
+    .cost =
+        "As dma_copy, at the rate of the transposing path: on trn2 335 GB/s from HBM, 215 GB/s from SBUF.",
     .cost_source = "constants in AWS's nkipy (hardware.py)",
     .example = "t = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)\n"
                "nisa.dma_transpose(dst=t, src=a, axes=(1, 0))",

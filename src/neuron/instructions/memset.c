@@ -1,5 +1,5 @@
-/* memset: a constant into every element of a tile. The constant is converted once, straight to the tile's dtype, so that
- * integers beyond 2^24 arrive exactly. */
+/* memset: a constant into every element of a tile. The constant is converted once, straight to the tile's
+ * dtype, so that integers beyond 2^24 arrive exactly. */
 #include "neuron/instructions.h"
 #include "neuron/neuron_internal.h"
 
@@ -15,14 +15,16 @@ static fr_neuron_engine choose(const fr_neuron *core, const fr_neuron_call *call
     return asked == FR_NEURON_ANY ? FR_NEURON_VECTOR : asked;
 }
 
-static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                       fr_error *error)
 {
     (void)engine;
     fr_neuron_dtype dtype = call->argument[DST].view.dtype;
     double value = call->argument[VALUE].number;
     if (FR_NEURON_PACKED & FR_NEURON_OF(dtype) && value != 0)
-        return fr_neuron_refuse(core, call, FR_NEURON_RULE_value, error, "value is %g, a tile of %s can only be zeroed",
-                                value, fr_neuron_dtype_name(dtype));
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_value, error,
+                                "value is %g, a tile of %s can only be zeroed", value,
+                                fr_neuron_dtype_name(dtype));
     return FR_OK;
 }
 
@@ -43,7 +45,8 @@ static void element_of(uint8_t out[4], fr_neuron_dtype dtype, double value)
     }
 }
 
-static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                         fr_error *error)
 {
     (void)engine;
     fr_neuron_lanes dst = fr_neuron_lanes_of(core, &call->argument[DST].view);
@@ -59,11 +62,13 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     return FR_OK;
 }
 
-static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_neuron_cost *cost)
+static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                  fr_neuron_cost *cost)
 {
     (void)core;
     double n = fr_neuron_extent(call, DST);
-    bool half = fr_neuron_narrow(call, DST, 2) && call->argument[VALUE].number == 0 && engine == FR_NEURON_VECTOR;
+    bool half =
+        fr_neuron_narrow(call, DST, 2) && call->argument[VALUE].number == 0 && engine == FR_NEURON_VECTOR;
     cost->cycles = engine == FR_NEURON_GPSIMD ? 150 + n : half ? n / 2 : n;
 }
 

@@ -1,6 +1,6 @@
-/* nc_transpose: [P, F] becomes [F, P]: up to 128 x 128 on Tensor, which multiplies by an identity from SBUF into PSUM, and up to
- * 32 x 32 on Vector. From generation 3 on both move bits; before, Tensor truly multiplies, so that one infinity or NaN
- * spoils the row of the result it meets zeros in. */
+/* nc_transpose: [P, F] becomes [F, P]: up to 128 x 128 on Tensor, which multiplies by an identity from
+ * SBUF into PSUM, and up to 32 x 32 on Vector. From generation 3 on both move bits; before, Tensor truly
+ * multiplies, so that one infinity or NaN spoils the row of the result it meets zeros in. */
 #include "neuron/instructions.h"
 #include "neuron/core.h"
 
@@ -24,7 +24,8 @@ static fr_neuron_engine choose(const fr_neuron *core, const fr_neuron_call *call
     return fits(&call->argument[DATA].view, 32) || !tensor ? FR_NEURON_VECTOR : FR_NEURON_TENSOR;
 }
 
-static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                       fr_error *error)
 {
     const fr_neuron_view *dst = &call->argument[DST].view, *data = &call->argument[DATA].view;
     int64_t most = engine == FR_NEURON_TENSOR ? 128 : 32;
@@ -33,12 +34,14 @@ static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neu
         FR_TRY(fr_neuron_memory_allowed(core, call, DST, FR_NEURON_IN(FR_NEURON_PSUM), error));
     }
     FR_TRY(fr_neuron_same_dtype(core, call, DST, DATA, error));
-    if (fits(data, most) && dst->partitions == fr_neuron_view_free(data) && fr_neuron_view_free(dst) == data->partitions)
+    if (fits(data, most) && dst->partitions == fr_neuron_view_free(data) &&
+        fr_neuron_view_free(dst) == data->partitions)
         return FR_OK;
     return fr_neuron_refuse(core, call, FR_NEURON_RULE_transpose_shape, error,
-                            "data is [%d, %lld], dst [%d, %lld], the %s engine takes %lld by %lld", data->partitions,
-                            (long long)fr_neuron_view_free(data), dst->partitions, (long long)fr_neuron_view_free(dst),
-                            fr_neuron_engine_name(engine), (long long)most, (long long)most);
+                            "data is [%d, %lld], dst [%d, %lld], the %s engine takes %lld by %lld",
+                            data->partitions, (long long)fr_neuron_view_free(data), dst->partitions,
+                            (long long)fr_neuron_view_free(dst), fr_neuron_engine_name(engine),
+                            (long long)most, (long long)most);
 }
 
 /* Times zero and added, a value that is not finite makes every other sum of its column NaN. */
@@ -61,7 +64,8 @@ static void spoil(uint8_t *line, const fr_neuron_lanes *dst)
             fr_neuron_from_float(line + n * width, &nan, dst->dtype, 1);
 }
 
-static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                         fr_error *error)
 {
     fr_neuron_lanes dst = fr_neuron_lanes_of(core, &call->argument[DST].view);
     fr_neuron_lanes data = fr_neuron_lanes_of(core, &call->argument[DATA].view);
@@ -75,7 +79,8 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
         row.base += p * data.pitch;
         fr_neuron_gather(&row, all + p * columns * width);
     }
-    bool multiplies = engine == FR_NEURON_TENSOR && core->machine->generation < 3 && !fr_neuron_dtype_integer(dst.dtype);
+    bool multiplies =
+        engine == FR_NEURON_TENSOR && core->machine->generation < 3 && !fr_neuron_dtype_integer(dst.dtype);
     for (int64_t f = 0; f < columns; f++) {
         for (int p = 0; p < data.partitions; p++)
             memcpy(line + p * width, all + (p * columns + f) * width, (size_t)width);
@@ -86,14 +91,17 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     return FR_OK;
 }
 
-static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_neuron_cost *cost)
+static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                  fr_neuron_cost *cost)
 {
-    double p = call->argument[DATA].view.partitions, f = fr_neuron_extent(call, DATA), columns = f < 64 ? f : 64;
+    double p = call->argument[DATA].view.partitions, f = fr_neuron_extent(call, DATA),
+           columns = f < 64 ? f : 64;
     bool wide = fr_neuron_narrow(call, DATA, 4);
     cost->cycles = f;
     if (engine == FR_NEURON_TENSOR) {
-        double passes = !wide ? 1 : core->machine->generation >= 3 ? core->machine->tensor_passes_fp32 / 2
-                                                                   : core->machine->tensor_passes_fp32;
+        double passes = !wide                            ? 1
+                        : core->machine->generation >= 3 ? core->machine->tensor_passes_fp32 / 2
+                                                         : core->machine->tensor_passes_fp32;
         cost->cycles = (p > columns ? p : columns) * passes;
     }
 }
@@ -103,15 +111,20 @@ const fr_neuron_instruction fr_neuron_i_nc_transpose = {
     .summary = "transpose a tile on Tensor or Vector",
     .least_generation = 2,
     .engines = FR_NEURON_ON(FR_NEURON_TENSOR) | FR_NEURON_ON(FR_NEURON_VECTOR),
-    .parameters = {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "tile [F, P]; PSUM on Tensor"},
-                   {.name = "data", .kind = FR_NEURON_READ, .required = true, .text = "tile [P, F]; SBUF on Tensor"},
-                   {.name = "engine", .kind = FR_NEURON_ENGINE, .text = "tensor or vector"}},
-    .semantics = "dst[f, p] = data[p, f], free dimensions flattened. Bits are moved; on Tensor of generation 2 a value that is "
+    .parameters =
+        {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "tile [F, P]; PSUM on Tensor"},
+         {.name = "data", .kind = FR_NEURON_READ, .required = true, .text = "tile [P, F]; SBUF on Tensor"},
+         {.name = "engine", .kind = FR_NEURON_ENGINE, .text = "tensor or vector"}},
+    .semantics = "dst[f, p] = data[p, f], free dimensions flattened. Bits are moved; on Tensor of generation "
+                 "2 a value that is "
                  "not finite makes the other elements of its row of dst NaN.",
-    .limits = "Equal dtypes. Tensor: at most 128 x 128, SBUF to PSUM. Vector: at most 32 x 32, any memory on chip.",
-    .cost = "Tensor: max(P, min(64, F)) cycles, twice that for 32 bits (four times before generation 3). Vector: F, 64 at "
+    .limits =
+        "Equal dtypes. Tensor: at most 128 x 128, SBUF to PSUM. Vector: at most 32 x 32, any memory on chip.",
+    .cost = "Tensor: max(P, min(64, F)) cycles, twice that for 32 bits (four times before generation 3). "
+            "Vector: F, 64 at "
             "least.",
-    .cost_source = "NKI API pages up to SDK 2.26 (nc_transpose); trainium2 architecture guide (fp32 transposes)",
+    .cost_source =
+        "NKI API pages up to SDK 2.26 (nc_transpose); trainium2 architecture guide (fp32 transposes)",
     .example = "t = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)\n"
                "nisa.nc_transpose(dst=t, data=a)",
     .engine = choose,

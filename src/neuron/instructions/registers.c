@@ -1,5 +1,6 @@
-/* register_move, register_load, register_store: single 32-bit integers of the sequencers. They steer loops and addresses, so they
- * are computed even when data is not (fr_neuron_compute); a load then works only for what the host wrote. */
+/* register_move, register_load, register_store: single 32-bit integers of the sequencers. They steer loops
+ * and addresses, so they are computed even when data is not (fr_neuron_compute); a load then works only
+ * for what the host wrote. */
 #include "neuron/core.h"
 #include "neuron/instructions.h"
 
@@ -12,8 +13,8 @@ static fr_status check_register(const fr_neuron *core, const fr_neuron_call *cal
 {
     if (fr_neuron_memory_of(call, which) == FR_NEURON_REGISTER)
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_register, error, "%s is a tensor, a register is needed",
-                            which == DST ? "dst" : "src");
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_register, error,
+                            "%s is a tensor, a register is needed", which == DST ? "dst" : "src");
 }
 
 /* The tensor side of a load or store: one integer in HBM or SBUF. */
@@ -21,17 +22,19 @@ static fr_status check_tensor(const fr_neuron *core, const fr_neuron_call *call,
 {
     const fr_neuron_view *view = &call->argument[which].view;
     const char *name = which == DST ? "dst" : "src";
-    FR_TRY(fr_neuron_memory_allowed(core, call, which, FR_NEURON_IN(FR_NEURON_HBM) | FR_NEURON_IN(FR_NEURON_SBUF), error));
+    FR_TRY(fr_neuron_memory_allowed(core, call, which,
+                                    FR_NEURON_IN(FR_NEURON_HBM) | FR_NEURON_IN(FR_NEURON_SBUF), error));
     if (fr_neuron_view_elements(view) != 1)
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_register, error, "%s has %lld elements", name,
                                 (long long)fr_neuron_view_elements(view));
     if (!fr_neuron_dtype_integer(view->dtype))
-        return fr_neuron_refuse(core, call, FR_NEURON_RULE_register, error, "%s is %s, registers hold integers", name,
-                                fr_neuron_dtype_name(view->dtype));
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_register, error,
+                                "%s is %s, registers hold integers", name, fr_neuron_dtype_name(view->dtype));
     return FR_OK;
 }
 
-static fr_status check_move(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check_move(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                            fr_error *error)
 {
     (void)engine;
     double value = call->argument[SRC].number;
@@ -40,10 +43,12 @@ static fr_status check_move(const fr_neuron *core, const fr_neuron_call *call, f
         return check_register(core, call, SRC, error);
     if (value == nearbyint(value) && value >= INT32_MIN && value <= INT32_MAX)
         return FR_OK;
-    return fr_neuron_refuse(core, call, FR_NEURON_RULE_register, error, "src is %g, not a 32-bit integer", value);
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_register, error, "src is %g, not a 32-bit integer",
+                            value);
 }
 
-static fr_status check_load(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check_load(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                            fr_error *error)
 {
     (void)engine;
     const fr_neuron_tensor *tensor = call->argument[SRC].view.tensor;
@@ -51,10 +56,12 @@ static fr_status check_load(const fr_neuron *core, const fr_neuron_call *call, f
     FR_TRY(check_tensor(core, call, SRC, error));
     if (core->compute || tensor->written->fill == FR_NEURON_FULL)
         return FR_OK;
-    return fr_neuron_misuse(core, call, error, "control flow depends on data, which is not computed in this mode");
+    return fr_neuron_misuse(core, call, error,
+                            "control flow depends on data, which is not computed in this mode");
 }
 
-static fr_status check_store(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check_store(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                             fr_error *error)
 {
     (void)engine;
     FR_TRY(check_register(core, call, SRC, error));
@@ -101,7 +108,8 @@ static fr_status store(fr_neuron *core, const fr_neuron_call *call, fr_neuron_en
     return FR_OK;
 }
 
-static void price_move(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_neuron_cost *cost)
+static void price_move(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                       fr_neuron_cost *cost)
 {
     (void)core, (void)call, (void)engine;
     cost->cycles = 1;
@@ -123,8 +131,9 @@ const fr_neuron_instruction fr_neuron_i_register_load = {
     .summary = "one integer of a tensor into a register",
     .least_generation = 2,
     .engines = FR_NEURON_ON(FR_NEURON_SYNC),
-    .parameters = {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "register"},
-                   {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "one integer in HBM or SBUF"}},
+    .parameters =
+        {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "register"},
+         {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "one integer in HBM or SBUF"}},
     .semantics = "dst = src, sign-extended to 32 bits when src is narrower and signed.",
     .limits = "src has one element of an integer dtype, in HBM or SBUF.",
     .cost = COST_OF_MEMORY,
@@ -145,8 +154,9 @@ const fr_neuron_instruction fr_neuron_i_register_move = {
     .summary = "a constant or another register into a register",
     .least_generation = 2,
     .engines = FR_NEURON_ON(FR_NEURON_SYNC),
-    .parameters = {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "register"},
-                   {.name = "src", .kind = FR_NEURON_READ_OR_NUMBER, .required = true, .text = "integer or register"}},
+    .parameters =
+        {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "register"},
+         {.name = "src", .kind = FR_NEURON_READ_OR_NUMBER, .required = true, .text = "integer or register"}},
     .semantics = "dst = src.",
     .limits = "Constants are 32-bit integers.",
     .cost = "One instruction of the sequencer.",
@@ -165,8 +175,9 @@ const fr_neuron_instruction fr_neuron_i_register_store = {
     .summary = "a register into one element of a tensor",
     .least_generation = 2,
     .engines = FR_NEURON_ON(FR_NEURON_SYNC),
-    .parameters = {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "one integer in HBM or SBUF"},
-                   {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "register"}},
+    .parameters =
+        {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "one integer in HBM or SBUF"},
+         {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "register"}},
     .semantics = "dst = src, its low bits when dst is narrower.",
     .limits = "dst has one element of an integer dtype, in HBM or SBUF.",
     .cost = COST_OF_MEMORY,

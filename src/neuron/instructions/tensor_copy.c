@@ -1,8 +1,8 @@
 /* tensor_copy: a tile to another tile on chip, on Vector, Scalar or GpSimd.
  *
- * Same dtypes move bits (so NaN payloads and int32 survive); different ones pass through fp32, as everything the
- * compute engines read does. Vector has faster modes for 16-bit data, which is where most copies out of PSUM differ in
- * price from copies inside SBUF. */
+ * Same dtypes move bits (so NaN payloads and int32 survive); different ones pass through fp32, as
+ * everything the compute engines read does. Vector has faster modes for 16-bit data, which is where most
+ * copies out of PSUM differ in price from copies inside SBUF. */
 #include "neuron/instructions.h"
 #include "neuron/neuron_internal.h"
 
@@ -16,14 +16,16 @@ static fr_neuron_engine choose(const fr_neuron *core, const fr_neuron_call *call
     return asked == FR_NEURON_ANY ? FR_NEURON_VECTOR : asked;
 }
 
-static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                       fr_error *error)
 {
     if (engine == FR_NEURON_SCALAR)
         FR_TRY(fr_neuron_generation_at_least(core, call, 3, "tensor_copy on the Scalar engine", error));
     return fr_neuron_same_elements(core, call, DST, SRC, error);
 }
 
-static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                         fr_error *error)
 {
     (void)engine;
     fr_neuron_lanes dst = fr_neuron_lanes_of(core, &call->argument[DST].view);
@@ -39,9 +41,10 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     return FR_OK;
 }
 
-/* N cycles; Vector of generation 3 on: 4x for contiguous 16-bit data in SBUF, 2x when only narrow or with one side in
- * PSUM. */
-static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_neuron_cost *cost)
+/* N cycles; Vector of generation 3 on: 4x for contiguous 16-bit data in SBUF, 2x when only narrow or with
+ * one side in PSUM. */
+static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                  fr_neuron_cost *cost)
 {
     static const int operands[] = {DST, SRC};
     double n = fr_neuron_extent(call, SRC), speed = 1;
@@ -60,13 +63,17 @@ const fr_neuron_instruction fr_neuron_i_tensor_copy = {
     .name = "tensor_copy",
     .summary = "copy a tile on chip, casting when the dtypes differ",
     .least_generation = 2,
-    .engines = FR_NEURON_ON(FR_NEURON_VECTOR) | FR_NEURON_ON(FR_NEURON_SCALAR) | FR_NEURON_ON(FR_NEURON_GPSIMD),
+    .engines =
+        FR_NEURON_ON(FR_NEURON_VECTOR) | FR_NEURON_ON(FR_NEURON_SCALAR) | FR_NEURON_ON(FR_NEURON_GPSIMD),
     .parameters = {{.name = "dst", .kind = FR_NEURON_WRITE, .required = true, .text = "SBUF or PSUM tile"},
                    {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "SBUF or PSUM tile"},
                    {.name = "engine", .kind = FR_NEURON_ENGINE, .text = "vector, scalar or gpsimd"}},
-    .semantics = "dst = src. Equal dtypes move raw bits; different ones are read as fp32 and rounded to dst's dtype.",
-    .limits = "Equal partitions and elements per partition. GpSimd reaches SBUF only; Scalar from generation 3 on.",
-    .cost = "N cycles, 64 at least. Vector from generation 3 on with 16-bit data: N/4 when both tiles are contiguous in "
+    .semantics =
+        "dst = src. Equal dtypes move raw bits; different ones are read as fp32 and rounded to dst's dtype.",
+    .limits =
+        "Equal partitions and elements per partition. GpSimd reaches SBUF only; Scalar from generation 3 on.",
+    .cost = "N cycles, 64 at least. Vector from generation 3 on with 16-bit data: N/4 when both tiles are "
+            "contiguous in "
             "SBUF, N/2 when one is in PSUM or not contiguous. GpSimd: 150 + N.",
     .cost_source = "NKI API pages up to SDK 2.26 (tensor_copy); trainium2 architecture guide",
     .example = "nisa.tensor_copy(dst=c, src=a)",

@@ -1,5 +1,5 @@
-/* tensor_copy_predicated: elements of a tile, or a constant, where a predicate is not zero; the rest of dst stays. An element
- * of dst that was never written and is not selected still holds no data. */
+/* tensor_copy_predicated: elements of a tile, or a constant, where a predicate is not zero; the rest of
+ * dst stays. An element of dst that was never written and is not selected still holds no data. */
 #include "neuron/instructions.h"
 #include "neuron/neuron_internal.h"
 
@@ -7,10 +7,12 @@
 
 enum { DST, SRC, PREDICATE, REVERSE };
 
-static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                       fr_error *error)
 {
     (void)engine;
-    uint32_t masks = FR_NEURON_OF(FR_NEURON_UINT8) | FR_NEURON_OF(FR_NEURON_UINT16) | FR_NEURON_OF(FR_NEURON_UINT32);
+    uint32_t masks =
+        FR_NEURON_OF(FR_NEURON_UINT8) | FR_NEURON_OF(FR_NEURON_UINT16) | FR_NEURON_OF(FR_NEURON_UINT32);
     FR_TRY(fr_neuron_same_elements(core, call, DST, PREDICATE, error));
     FR_TRY(fr_neuron_dtype_allowed(core, call, PREDICATE, masks, error));
     if (!fr_neuron_operand(call, SRC))
@@ -46,13 +48,15 @@ static void fill(uint8_t *row, fr_neuron_dtype dtype, int width, int64_t count, 
         memcpy(row + i * width, one, (size_t)width);
 }
 
-static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_error *error)
+static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                         fr_error *error)
 {
     (void)engine;
     const fr_neuron_view *view = &call->argument[DST].view;
     const fr_neuron_view *source = fr_neuron_operand(call, SRC);
     bool constant = !source || fr_neuron_memory_of(call, SRC) == FR_NEURON_REGISTER;
-    fr_neuron_lanes dst = fr_neuron_lanes_of(core, view), src = constant ? dst : fr_neuron_lanes_of(core, source);
+    fr_neuron_lanes dst = fr_neuron_lanes_of(core, view),
+                    src = constant ? dst : fr_neuron_lanes_of(core, source);
     fr_neuron_lanes predicate = fr_neuron_lanes_of(core, &call->argument[PREDICATE].view);
     int64_t count = dst.row.elements, bytes = count * (int64_t)sizeof(float);
     uint8_t *memory = fr_neuron_scratch(core, 4 * bytes), *row = memory, *from = memory + bytes;
@@ -73,7 +77,8 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     return FR_OK;
 }
 
-static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine, fr_neuron_cost *cost)
+static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
+                  fr_neuron_cost *cost)
 {
     (void)core, (void)engine;
     static const int operands[] = {DST, SRC, PREDICATE};
@@ -86,11 +91,21 @@ const fr_neuron_instruction fr_neuron_i_tensor_copy_predicated = {
     .least_generation = 2,
     .engines = FR_NEURON_ON(FR_NEURON_VECTOR),
     .parameters = {{.name = "dst", .kind = FR_NEURON_UPDATE, .required = true, .text = "SBUF or PSUM tile"},
-                   {.name = "src", .kind = FR_NEURON_READ_OR_NUMBER, .required = true, .text = "tile of dst's dtype, or a constant"},
-                   {.name = "predicate", .kind = FR_NEURON_READ, .required = true, .text = "uint8, uint16 or uint32 tile"},
-                   {.name = "reverse_pred", .kind = FR_NEURON_FLAG, .text = "copy where the predicate is zero"}},
-    .semantics = "dst = src where predicate is not 0 (where it is 0 with reverse_pred); elsewhere dst is unchanged.",
-    .limits = "Equal partitions and elements. src of dst's dtype; predicate uint8, uint16 or uint32; src and predicate not both "
+                   {.name = "src",
+                    .kind = FR_NEURON_READ_OR_NUMBER,
+                    .required = true,
+                    .text = "tile of dst's dtype, or a constant"},
+                   {.name = "predicate",
+                    .kind = FR_NEURON_READ,
+                    .required = true,
+                    .text = "uint8, uint16 or uint32 tile"},
+                   {.name = "reverse_pred",
+                    .kind = FR_NEURON_FLAG,
+                    .text = "copy where the predicate is zero"}},
+    .semantics =
+        "dst = src where predicate is not 0 (where it is 0 with reverse_pred); elsewhere dst is unchanged.",
+    .limits = "Equal partitions and elements. src of dst's dtype; predicate uint8, uint16 or uint32; src and "
+              "predicate not both "
               "in PSUM.",
     .cost = "N cycles, 64 at least, when an operand is in PSUM; 2N when all are in SBUF.",
     .cost_source = "NKI API pages up to SDK 2.26 (tensor_copy_predicated)",

@@ -1,15 +1,15 @@
-/* The product on processors with AVX2: 4 rows by 24 columns in 12 of the 16 registers; one column vector and the broadcast
- * fill the rest. */
+/* The product on processors with AVX2: 4 rows by 24 columns in 12 of the 16 registers; one column vector
+ * and the broadcast fill the rest. */
 #include <immintrin.h>
 
-#define VECTOR  __m256
-#define LANES   8
-#define ROWS    4
+#define VECTOR __m256
+#define LANES 8
+#define ROWS 4
 #define VECTORS 3
-#define load(address)            _mm256_loadu_ps(address)
-#define store(address, value)    _mm256_storeu_ps(address, value)
-#define broadcast(value)         _mm256_set1_ps(value)
-#define multiply_add(a, b, c)    _mm256_fmadd_ps(a, b, c)
+#define load(address) _mm256_loadu_ps(address)
+#define store(address, value) _mm256_storeu_ps(address, value)
+#define broadcast(value) _mm256_set1_ps(value)
+#define multiply_add(a, b, c) _mm256_fmadd_ps(a, b, c)
 #include "neuron/kernels/shared/product_kernels.h"
 
 static void half_to_float(float *out, const uint16_t *in, int64_t count)
@@ -24,8 +24,9 @@ static void half_from_float(uint16_t *out, const float *in, int64_t count)
 {
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES)
-        _mm_storeu_si128((__m128i *)(out + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        _mm_storeu_si128(
+            (__m128i *)(out + i),
+            _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     fr_neuron_half_from_float(out + i, in + i, count - i);
 }
 

@@ -1,15 +1,15 @@
-/* The product on processors with AVX-512: 8 rows by 48 columns in 24 of the 32 registers, so that two multiply-adds a
- * cycle wait for nothing. */
+/* The product on processors with AVX-512: 8 rows by 48 columns in 24 of the 32 registers, so that two
+ * multiply-adds a cycle wait for nothing. */
 #include <immintrin.h>
 
-#define VECTOR  __m512
-#define LANES   16
-#define ROWS    8
+#define VECTOR __m512
+#define LANES 16
+#define ROWS 8
 #define VECTORS 3
-#define load(address)            _mm512_loadu_ps(address)
-#define store(address, value)    _mm512_storeu_ps(address, value)
-#define broadcast(value)         _mm512_set1_ps(value)
-#define multiply_add(a, b, c)    _mm512_fmadd_ps(a, b, c)
+#define load(address) _mm512_loadu_ps(address)
+#define store(address, value) _mm512_storeu_ps(address, value)
+#define broadcast(value) _mm512_set1_ps(value)
+#define multiply_add(a, b, c) _mm512_fmadd_ps(a, b, c)
 #include "neuron/kernels/shared/product_kernels.h"
 
 static void half_to_float(float *out, const uint16_t *in, int64_t count)
@@ -24,8 +24,9 @@ static void half_from_float(uint16_t *out, const float *in, int64_t count)
 {
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES)
-        _mm256_storeu_si256((__m256i *)(out + i),
-                            _mm512_cvtps_ph(_mm512_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+        _mm256_storeu_si256(
+            (__m256i *)(out + i),
+            _mm512_cvtps_ph(_mm512_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
     fr_neuron_half_from_float(out + i, in + i, count - i);
 }
 

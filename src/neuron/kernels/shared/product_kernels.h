@@ -1,8 +1,9 @@
 /* The product of two tiles, written once over a vector type that the including file defines:
- *     VECTOR, LANES, load, store, broadcast, multiply_add; ROWS and VECTORS, the block that fills the registers.
+ *     VECTOR, LANES, load, store, broadcast, multiply_add;
+ *     ROWS and VECTORS, the block that fills the registers.
  *
- * A block of ROWS x (VECTORS * LANES) results stays in registers while k runs; the columns of `moving` it reads
- * (128 x 48 floats with AVX-512) stay in the first cache while the blocks of rows pass over them. */
+ * A block of ROWS x (VECTORS * LANES) results stays in registers while k runs; the columns of `moving` it
+ * reads (128 x 48 floats with AVX-512) stay in the first cache while the blocks of rows pass over them. */
 #include "neuron/product.h"
 
 #include <string.h>
@@ -16,8 +17,10 @@ static inline void add_row(float *out, const float *sum, int64_t count, bool add
             out[i] += sum[i];
 }
 
-/* Results rows m .. m + ROWS - 1, columns n .. n + vectors * LANES - 1, of which those inside the tile are stored. */
-static inline __attribute__((always_inline)) void block(const fr_neuron_product *p, int64_t m, int64_t n, const int vectors)
+/* Results rows m .. m + ROWS - 1, columns n .. n + vectors * LANES - 1, of which those inside the tile are
+ * stored. */
+static inline __attribute__((always_inline)) void block(const fr_neuron_product *p, int64_t m, int64_t n,
+                                                        const int vectors)
 {
     VECTOR sum[ROWS][VECTORS];
     for (int r = 0; r < ROWS; r++)
