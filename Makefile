@@ -69,6 +69,13 @@ $(BUILD)/cli/version.o: $(BUILD)/commit
 $(BUILD)/commit: FORCE
 	@mkdir -p $(@D); echo $(COMMIT) | cmp -s - $@ || echo $(COMMIT) >$@
 
+# The model file of exported folders, as C strings.
+$(BUILD)/generated/model/formats/modeling_frontier.inc: src/model/formats/modeling_frontier.py
+	@mkdir -p $(@D)
+	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/    "/' -e 's/$$/\\n",/' $< >$@
+$(BUILD)/src/model/formats/modeling.o: $(BUILD)/generated/model/formats/modeling_frontier.inc
+$(BUILD)/src/model/formats/modeling.o: KERNEL_FLAGS := -I$(BUILD)/generated
+
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS_ALL) $(KERNEL_FLAGS) -MMD -MP -c $< -o $@

@@ -21,6 +21,7 @@ const cli_command *const cli_commands[] = {
     &cmd_info,
     &cmd_report,
     &cmd_compare,
+    &cmd_export,
     &cmd_import,
     &cmd_nki_run,
     &cmd_nki_isa,

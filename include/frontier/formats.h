@@ -40,6 +40,16 @@ void fr_foreign_free(fr_foreign *model);
 fr_status fr_scorer_open_foreign(fr_scorer **out, fr_foreign *model, const fr_scorer_options *options,
                                  fr_error *error);
 
+typedef struct fr_export_summary {
+    const char *architecture;    /* "NanoChatForCausalLM" or "FrontierForCausalLM" */
+    const char *beyond_nanochat; /* the recipe key that class cannot express; NULL: none */
+    int tensors;
+    int64_t bytes;
+} fr_export_summary;
+/* Writes config.json, model.safetensors (fp32), tokenizer.json with its settings and generation_config.json; beside
+ * them modeling_frontier.py, unless the class is NanoChat's. A folder that holds a model is refused. */
+fr_status fr_export_hf(const char *run_folder, const char *out_folder, fr_export_summary *summary, fr_error *error);
+
 /* For fuzzing: the two readers from memory, an hf model without its tokenizer. */
 fr_status fr_foreign_parse_llama2c(fr_foreign **out, const void *weights, size_t weight_bytes,
                                    const void *tokenizer, size_t tokenizer_bytes, fr_error *error);

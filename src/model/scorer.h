@@ -49,6 +49,8 @@ struct fr_scorer {
     char run[1024];
 };
 
+/* An error if a submission's own program made the run. */
+fr_status fr_scorer_refuse_programs(const char *run_folder, fr_error *error);
 /* Sets the numerics from the scorer's recipe, or as wanted: "fp32", "bf16". */
 fr_status fr_scorer_choose_numerics(fr_scorer *scorer, const char *wanted, fr_error *error);
 /* Takes a scorer whose graph, recipe, numerics, parameters and pool are set, and makes it ready; frees it on

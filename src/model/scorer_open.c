@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-static fr_status refuse_programs(const char *run_folder, fr_error *error)
+fr_status fr_scorer_refuse_programs(const char *run_folder, fr_error *error)
 {
     char path[1024];
     json_t *run;
@@ -84,7 +84,7 @@ static fr_status load(fr_scorer *scorer, const fr_scorer_options *options, fr_er
 {
     char path[1024];
     if (!options->model)
-        FR_TRY(refuse_programs(scorer->run, error));
+        FR_TRY(fr_scorer_refuse_programs(scorer->run, error));
     FR_TRY(fr_run_recipe_load(&scorer->recipe, scorer->run, error));
     fr_path_join(path, sizeof path, scorer->run, "tokenizer.json");
     FR_TRY(fr_tokenizer_load(&scorer->tokenizer, path, error));

@@ -22,6 +22,20 @@ frontier eval core llama --hf llama-hf --bundle world/core; echo "exit $?"
 frontier eval core --bundle world/core; echo "exit $?"
 frontier eval bpb --hf llama-hf; echo "exit $?"
 frontier eval bpb --hf llama-hf --data world; echo "exit $?"
+echo "# out and back"
+train() { frontier train --data world --recipe "$TOP/recipes/baseline.toml" --set model.depth=1 --set model.width=64 \
+    --set model.head_dim=32 --set model.context=64 --set optim.batch_tokens=512 --clock virtual:1 --budget 3s --unscored "$@" >/dev/null 2>&1; }
+train --out kit
+train --set model.resid_scalars=false --set model.x0_scalars=false --out plain
+for run in kit plain; do
+    frontier export $run --format hf --out $run-hf; echo "exit $?"
+    ls $run-hf
+    frontier import --format hf --out $run-back $run-hf
+    frontier sample $run --prompt The --temperature 0 --tokens 20 >said
+    frontier sample $run-back --prompt The --temperature 0 --tokens 20 | cmp - said && echo "the same text"
+done
+frontier export kit --format hf --out kit-hf; echo "exit $?"
+frontier export nowhere --format hf --out other; echo "exit $?"
 echo "# refused"
 frontier import --format hf --out gpt2 "$V/gpt2"; echo "exit $?"
 frontier import --format hf --out nothing "$V"; echo "exit $?"

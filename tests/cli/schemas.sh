@@ -39,6 +39,7 @@ fits eval-core frontier eval core one --bundle world/core --max-per-task 12
 fits eval-causality frontier eval causality one --rows 2 --seed 1
 fits sample frontier sample one --tokens 4
 fits report frontier report one --sample 4
+fits export frontier export one --format hf --out exported
 fits import frontier import --format hf --out imported "$TOP/tests/vectors/formats/gpt2"
 fits compare frontier compare one program unscored
 cp -r "$TOP/baseline" mine

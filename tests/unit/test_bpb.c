@@ -324,4 +324,29 @@ TEST(only_like_is_compared_with_like)
     CHECK_OK(fr_bpb_comparable(&a, &b, true, note, sizeof note, &error));
 }
 
+/* A tokenizer that puts a space in front of a text: each document still has its own bytes, no more. */
+TEST(a_prefix_is_no_byte_of_the_document)
+{
+    const char *top = getenv("TOP");
+    char path[500];
+    fr_error error = {0};
+    fr_tokenizer *pieces = NULL;
+    fr_recipe small = model_fixture_recipe();
+    snprintf(path, sizeof path, "%s%stests/vectors/formats/llama2c-tokenizer.bin", top ? top : "", top ? "/" : "");
+    CHECK_OK(fr_tokenizer_load_llama2c(&pieces, path, 272, &error));
+    fr_corpus *with_prefix = model_fixture_corpus(scratch("pieces"), pieces, 9);
+    int64_t bytes = 0;
+    for (int d = 0; d < 9; d++)
+        bytes += fr_corpus_document_bytes(with_prefix, FR_VALID, d);
+    fake f = {.poison = -1};
+    fr_tokenizer_byte_lengths(pieces, FR_LENGTHS_RAW, f.lengths);
+    fr_bpb_result result;
+    CHECK_OK(fr_eval_bpb_from(one_bit_per_byte, &f, &small, with_prefix, &(fr_bpb_options){.context = 31}, &result,
+                              &error));
+    CHECK_INT(result.bytes, bytes); /* the nats of the nine spaces count, their bytes do not */
+    CHECK_NEAR(result.val_bpb, (double)(bytes + 9) / (double)bytes, 1e-6, 0);
+    fr_corpus_free(with_prefix);
+    fr_tokenizer_free(pieces);
+}
+
 TEST_MAIN(bpb)

@@ -5,7 +5,7 @@
  */
 #include "frontier/formats.h"
 
-#include "scratch.h"
+#include "model_fixture.h"
 #include "test.h"
 
 #include <jansson.h>
@@ -180,6 +180,86 @@ TEST(a_vocabulary_larger_than_its_tokenizer_is_kept)
     CHECK_INT(fr_tokenizer_load_sized(&again, vectors("llama/tokenizer.json"), 259, &error), FR_BAD_DATA);
     CHECK(strstr(error.what, "260 ids, the model 259") != NULL);
     fr_foreign_free(model);
+}
+
+/* ---- out and back ----------------------------------------------------------------------------------- */
+
+typedef struct outward {
+    const char *name, *architecture, *beyond, *changes;
+} outward;
+
+static const outward outwards[] = {
+    {"kit", "FrontierForCausalLM", "resid_scalars", ""},
+    {"everything", "FrontierForCausalLM", "qk_gain",
+     "windows = \"SSL\"\nshort_window = 20\nvalue_embeddings = true\nsmear = true\nbackout = true\nkv_heads = 1\n"
+     "qk_gain = 1.2\n"},
+    {"plain", "NanoChatForCausalLM", NULL, "resid_scalars = false\nx0_scalars = false\nkv_heads = 2\n"},
+    {"tied", "NanoChatForCausalLM", NULL,
+     "resid_scalars = false\nx0_scalars = false\ntied = true\nactivation = \"gelu\"\nsoftcap = 0.0\nnorm_eps = 1e-6\n"},
+    {"gpt2", "FrontierForCausalLM", "norm",
+     "resid_scalars = false\nx0_scalars = false\nnorm = \"layer\"\nposition = \"learned\"\nqk_norm = false\n"
+     "activation = \"gelu\"\nbias = true\ntied = true\nembedding_norm = false\n"},
+    {"llama", "FrontierForCausalLM", "norm",
+     "resid_scalars = false\nx0_scalars = false\nnorm = \"rms_gain\"\nactivation = \"swiglu\"\nhidden = 50\n"
+     "rotary_pairs = \"interleaved\"\nqk_norm = false\n"},
+};
+
+static fr_recipe outward_recipe(const outward *o)
+{
+    char text[900];
+    fr_recipe recipe;
+    fr_error error = {0};
+    snprintf(text, sizeof text,
+             "[model]\ndepth = 3\nwidth = 32\nhead_dim = 16\ncontext = 48\nnumerics = \"fp32\"\n%s"
+             "[optim]\nbatch_tokens = 384\n",
+             o->changes);
+    CHECK_OK(fr_recipe_parse(&recipe, text, o->name, &error));
+    return recipe;
+}
+
+static void run_logits(const char *run, float *logits)
+{
+    fr_scorer *scorer;
+    fr_error error = {0};
+    int32_t tokens[40];
+    for (int i = 0; i < 40; i++)
+        tokens[i] = (int32_t)(fr_rng_at(2, 0, (uint64_t)i) % 270);
+    CHECK_OK(fr_scorer_open(&scorer, run, &(fr_scorer_options){.threads = 1}, &error));
+    CHECK_OK(fr_scorer_logits(scorer, 40, tokens, 0, logits, &error));
+    fr_scorer_free(scorer);
+}
+
+static void check_outward(const outward *o)
+{
+    static float before[40 * 285], after[40 * 285];
+    char run[300], out[310], back[310];
+    fr_error error = {0};
+    fr_export_summary summary = {0};
+    fr_recipe recipe = outward_recipe(o);
+    fr_tokenizer *tokenizer = fixture_tokenizer(20);
+    snprintf(run, sizeof run, "%s", scratch(o->name));
+    snprintf(out, sizeof out, "%s-out", run);
+    snprintf(back, sizeof back, "%s-back", run);
+    model_fixture_run(run, &recipe, tokenizer);
+    CHECK_OK(fr_export_hf(run, out, &summary, &error));
+    CHECK_STR(summary.architecture, o->architecture);
+    CHECK(o->beyond ? strcmp(summary.beyond_nanochat, o->beyond) == 0 : summary.beyond_nanochat == NULL);
+    CHECK(fixture_exists(out, "modeling_frontier.py") == (o->beyond != NULL));
+    CHECK_INT(fr_export_hf(run, out, &summary, &error), FR_BAD_USAGE);
+    fr_foreign *model = NULL;
+    CHECK_OK(fr_foreign_open(&model, "hf", out, NULL, &error));
+    CHECK_OK(fr_foreign_save(model, back, &error));
+    fr_foreign_free(model);
+    run_logits(run, before);
+    run_logits(back, after);
+    CHECK(memcmp(before, after, sizeof before) == 0);
+    fr_tokenizer_free(tokenizer);
+}
+
+TEST(exports_come_back_bit_for_bit)
+{
+    for (size_t i = 0; i < sizeof outwards / sizeof outwards[0]; i++)
+        check_outward(&outwards[i]);
 }
 
 /* ---- files that are not what they seem -------------------------------------------------------------- */

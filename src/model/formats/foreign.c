@@ -218,14 +218,15 @@ const fr_tokenizer *fr_foreign_tokenizer(const fr_foreign *model)
 
 static fr_status write_record(const fr_foreign *model, const char *run_folder, fr_error *error)
 {
-    char path[1200], tokenizer[65], weights[65];
+    char path[1200], tokenizer[65], weights[65], recipe[65];
     fr_tokenizer_hash(model->tokenizer, tokenizer);
     FR_TRY(fr_sha256_file(fr_path_join(path, sizeof path, run_folder, "model.safetensors"), weights, error));
-    json_t *record = json_pack(
-        "{s:i s:s s:i s:I s:s s:n s:{s:s s:s} s:{s:s s:s s:O?}}", "schema", 1, "status", "imported", "steps", 0,
-        "params", (json_int_t)fr_foreign_params(model), "basis", "measured", "val_bpb", "hashes", "tokenizer",
-        tokenizer, "weights", weights, "imported", "family", model->family, "path", model->path, "files",
-        model->files);
+    FR_TRY(fr_sha256_file(fr_path_join(path, sizeof path, run_folder, "recipe.toml"), recipe, error));
+    json_t *record = json_pack("{s:i s:s s:i s:I s:s s:n s:{s:s s:s s:s} s:{s:s s:s s:O?}}", "schema", 1, "status",
+                               "imported", "steps", 0, "params", (json_int_t)fr_foreign_params(model), "basis",
+                               "measured", "val_bpb", "hashes", "recipe_file", recipe, "tokenizer", tokenizer,
+                               "weights", weights, "imported", "family", model->family, "path", model->path, "files",
+                               model->files);
     if (!record)
         return fr_error_set(error, FR_BAD_USAGE, model->path, "paths in run.json are UTF-8",
                             "the import's record cannot be made");
