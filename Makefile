@@ -19,13 +19,15 @@ FLAGS_tsan    := -O1 -g -fsanitize=thread
 WARN := -Wall -Wextra -Wshadow -Wpointer-arith -Wundef -Wvla -Wformat=2 -Wstrict-prototypes \
         -Wmissing-prototypes -Wwrite-strings -fno-common $(if $(filter 1,$(WERROR)),-Werror)
 CFLAGS_ALL := -std=c11 -D_GNU_SOURCE -g -ffp-contract=off -fPIC -pthread $(FLAGS_$(MODE)) $(WARN) -Iinclude -Isrc $(CFLAGS)
-# Found at build time; a command that needs one that was not found says so and names its package.
-has        = $(if $(filter yes,$(shell echo '\#include <$(1)>' | $(CC) $(CFLAGS) -E -x c - >/dev/null 2>&1 && echo yes)),1)
-ifeq ($(call has,curl/curl.h),1)
+# Found at build time, header and library, for the processor compiled for; a command that needs one that was not found says so
+# and names its package.
+has        = $(if $(filter yes,$(shell echo 'int main(void) { return 0; }' | \
+             $(CC) $(CFLAGS) -include $(1) -x c - -l$(2) $(LDFLAGS) -o /dev/null >/dev/null 2>&1 && echo yes)),1)
+ifeq ($(call has,curl/curl.h,curl),1)
 CFLAGS_ALL += -DFR_HAVE_CURL
 FOUND_LIBS += -lcurl
 endif
-ifeq ($(call has,microhttpd.h),1)
+ifeq ($(call has,microhttpd.h,microhttpd),1)
 CFLAGS_ALL += -DFR_HAVE_MICROHTTPD
 FOUND_LIBS += -lmicrohttpd
 endif

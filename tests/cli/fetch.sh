@@ -1,5 +1,6 @@
 # Fetching from a server on the loopback: shards and the library, resumed, refused, listed.
 command -v python3 >/dev/null || { echo "the loopback server needs python3"; exit 77; }
+frontier data fetch climbmix --out no --url 'http://127.0.0.1:9/{index}' --retries 0 2>&1 | grep -q 'built without' && { echo "built without libcurl"; exit 77; }
 mkfifo in
 python3 "$TOP/tests/unit/fetch_server.py" <in >port &
 exec 7>in

@@ -4,6 +4,7 @@ export FRONTIER_DUCKDB=${FRONTIER_DUCKDB:-$TOP/build/duckdb/libduckdb.so}
 [ -f "$FRONTIER_DUCKDB" ] || { echo "parquet needs DuckDB's library: scripts/get-duckdb.sh"; exit 77; }
 [ -d "$FRONTIER_SHARED/data/parquet" ] || { echo "parquet files need ../shared"; exit 77; }
 command -v python3 >/dev/null || { echo "the loopback server needs python3"; exit 77; }
+frontier data fetch climbmix --out no --url 'http://127.0.0.1:9/{index}' --retries 0 2>&1 | grep -q 'built without' && { echo "built without libcurl"; exit 77; }
 cp "$FRONTIER_DUCKDB" libduckdb.so
 python3 -c "import zipfile; z = zipfile.ZipFile('lib.zip', 'w', zipfile.ZIP_DEFLATED, compresslevel=1); z.writestr('duckdb.h', 'x'); z.write('libduckdb.so'); z.close()"
 rm libduckdb.so

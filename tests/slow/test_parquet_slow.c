@@ -21,6 +21,7 @@ typedef struct outcome {
 static const char *make(const char *name, int64_t documents)
 {
     char select[400];
+    const char *path = fixture_path(name);
     snprintf(select, sizeof select,
              "SELECT r || ' ' || repeat('the river and the house ' || (hash(r) %% 100000)::VARCHAR || ' under ', 60) AS text FROM range(%lld) t(r)",
              (long long)documents);
@@ -30,7 +31,7 @@ static const char *make(const char *name, int64_t documents)
         _exit(0);
     }
     waitpid(child, NULL, 0);
-    return fixture_path(name);
+    return path;
 }
 
 /* Imports in a child; its peak in MB. */
