@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "commands.h"
 #include "frontier/core.h"
+#include "frontier/report.h"
 #include "score.h"
 
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
@@ -20,6 +21,8 @@ static const cli_option options[] = {
      "options with equal loss: the first is taken, or the right one counts 1/n", false, false},
     {"csv", CLI_PATH, "FILE", NULL, "write task, accuracy, centred accuracy, as published results come",
      false, false},
+    {"plot", CLI_PATH, "FILE.svg", NULL, "draw the centred accuracy of every task, with its standard error", false,
+     false},
     {"items", CLI_PATH, "FILE", NULL, "write what became of every item, as JSON lines", false, false},
     {"log", CLI_PATH, "FILE", NULL, "where answers are kept for going on (default: RUN/core.log)", false,
      false},
@@ -195,9 +198,40 @@ static void put_result(cli_run *run, const fr_core_result *result)
     cli_put(run, "basis", json_string("measured"));
 }
 
+static fr_status write_whole(const char *path, fr_buffer *text, fr_error *error)
+{
+    fr_status status = text->failed ? fr_error_memory(error, text->length, path)
+                                    : fr_file_write(path, text->data, text->length, error);
+    fr_buffer_release(text);
+    return status;
+}
+
+static fr_status draw(cli_run *run, const fr_core_result *result, fr_error *error)
+{
+    char title[200];
+    fr_buffer svg, file;
+    fr_level *levels = fr_arena_alloc(&run->arena, (size_t)(result->task_count + 1) * sizeof *levels);
+    if (!levels)
+        return fr_error_memory(error, (size_t)result->task_count * sizeof *levels, "a plot");
+    for (int i = 0; i < result->task_count; i++) {
+        const fr_core_task_result *r = &result->tasks[i];
+        levels[i] = (fr_level){r->task->label, r->done ? r->centered : (double)NAN, r->stderr_centered};
+    }
+    snprintf(title, sizeof title, result->missing ? "centred accuracy, %d of %d tasks; mean %.4f" :
+             "centred accuracy, %d of %d tasks; CORE %.4f", result->task_count - result->missing,
+             result->task_count, result->mean);
+    fr_buffer_init(&svg, 0);
+    fr_buffer_init(&file, 0);
+    fr_levels_svg(&svg, title, levels, result->task_count);
+    if (!svg.failed)
+        fr_svg_file(&file, svg.data);
+    file.failed = file.failed || svg.failed;
+    fr_buffer_release(&svg);
+    return write_whole(cli_text(run, "plot"), &file, error);
+}
+
 static fr_status tell(cli_run *run, const fr_core_result *result, fr_error *error)
 {
-    fr_status status = FR_OK;
     cli_progress_end();
     print_result(run, result);
     put_result(run, result);
@@ -205,11 +239,9 @@ static fr_status tell(cli_run *run, const fr_core_result *result, fr_error *erro
         fr_buffer table;
         fr_buffer_init(&table, 0);
         fr_core_csv(result, &table);
-        status = table.failed ? fr_error_memory(error, table.length, "the table")
-                              : fr_file_write(cli_text(run, "csv"), table.data, table.length, error);
-        fr_buffer_release(&table);
+        FR_TRY(write_whole(cli_text(run, "csv"), &table, error));
     }
-    return status;
+    return cli_text(run, "plot") ? draw(run, result, error) : FR_OK;
 }
 
 /* ---- the command ------------------------------------------------------------------------------------ */

@@ -7,6 +7,7 @@ const cli_command *const cli_commands[] = {
     &cmd_data_world,
     &cmd_data_info,
     &cmd_data_text,
+    &cmd_data_scan,
     &cmd_tokenizer_train,
     &cmd_tokenizer_encode,
     &cmd_tokenizer_decode,

@@ -30,7 +30,7 @@ BEGIN {
     law["contest"] = "base text stats report http run"
     law["research"] = law["run"] " http run"
     law["cli"] = "*"
-    owner["core"] = owner["causality"] = "eval" # further public headers of their module
+    owner["core"] = owner["causality"] = owner["scan"] = "eval" # further public headers of their module
     owner["formats"] = "model"
     owner["version"] = "base"
     violations = 0

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 out=$1 F=${BUILD:-build}/frontier
-mkdir -p "$out"/{recipe,tokenizer_json,shard,safetensors,import_line,made}
+mkdir -p "$out"/{core_yaml,core_table,core_items,clock_log,append_log,recipe,tokenizer_json,shard,safetensors,import_line,made}
 cp recipes/*.toml "$out/recipe/"
 "$F" data world --out "$out/made/world" --bytes 60KB --vocab 300 --force >/dev/null 2>&1
 cp "$out/made/world/tokenizer.json" "$out/tokenizer_json/"
@@ -15,4 +15,10 @@ printf '{"text":"caf\\u00e9 \\ud83d\\ude00 \\n","id":[1,2.5e3,null,true,{"text":
     --set model.context=32 --set optim.batch_tokens=256 --set optim.shards=2 --clock virtual:1 --set clock.max_steps=1 --unscored \
     --out "$out/made/run" >/dev/null 2>&1
 cp "$out/made/run/model.safetensors" "$out/safetensors/"
+cp "$out/made/world/core/core.yaml" "$out/core_yaml/"
+cp "$out/made/world/core/eval_meta_data.csv" "$out/core_table/"
+for items in "$out"/made/world/core/eval_data/world/*.jsonl; do head -n 4 "$items" >"$out/core_items/$(basename "$items")"; done
+cp "$out/made/run/clock.jsonl" "$out/clock_log/"
+"$F" eval core "$out/made/run" --bundle "$out/made/world/core" --max-per-task 12 --tasks world_homes >/dev/null 2>&1
+head -c 2000 "$out/made/run/core.log" >"$out/append_log/core.log"
 rm -rf "$out/made"

@@ -57,6 +57,7 @@ typedef struct fr_core_item {
     fr_core_text text; /* query; of a schema the continuation; of language modelling the trimmed context */
     fr_core_text *options; /* choices; contexts of a schema; the one continuation of language modelling */
     int option_count, gold;
+    int64_t line; /* of its file, from 1 */
 } fr_core_item;
 typedef struct fr_core_items {
     fr_core_item *items; /* shuffled, then cut to max_per_task */

@@ -7,7 +7,7 @@
  *     graph   tensors, operators, autograd, memory plans
  *     cpu     runs a plan on this machine
  *     model   a GPT from a recipe; checkpoints; decoding; other programs' files in frontier/formats.h
- *     eval    bits per byte; CORE in frontier/core.h; probes in frontier/causality.h
+ *     eval    bits per byte; CORE in frontier/core.h; probes in frontier/causality.h, frontier/scan.h
  *     neuron  a NeuronCore: memories, instructions, rules, time (needs base alone)
  *     train   optimizers and the loop against the clock
  *
@@ -27,6 +27,7 @@
 #include "frontier/model.h"
 #include "frontier/text.h"
 #include "frontier/neuron.h"
+#include "frontier/scan.h"
 #include "frontier/train.h"
 
 #endif

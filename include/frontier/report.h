@@ -51,6 +51,14 @@ typedef struct fr_part {
     double value;
 } fr_part;
 void fr_bars_svg(fr_buffer *out, const char *title, const char *unit, const fr_part *parts, int count);
+/* A bar per value from a common zero to the left or the right, with its standard error; in the order given. */
+typedef struct fr_level {
+    const char *name;
+    double value, error; /* NaN: no value, no error */
+} fr_level;
+void fr_levels_svg(fr_buffer *out, const char *title, const fr_level *levels, int count);
+/* A drawing of one of the functions above as a file of its own, with the page's colours. */
+void fr_svg_file(fr_buffer *out, const char *svg);
 
 /* The predicted timeline of what `core` has recorded, as one page to look into: a row per engine and DMA queue, memory
  * in use, source lines beside it; zoom, search, hover. The one page with a script; still no network. */

@@ -106,7 +106,7 @@ static fr_status add_item(void *context, const json_t *object, int64_t line, fr_
         items->items = grown;
         l->capacity = capacity;
     }
-    fr_core_item item = {0};
+    fr_core_item item = {.line = line};
     FR_TRY(read_item(l, object, line, &item, error));
     items->items[items->count++] = item;
     return FR_OK;

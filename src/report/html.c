@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "frontier/report.h"
+#include "report/style.h"
 
 static const char stylesheet[] =
     ":root{--bg:#fff;--fg:#1b1f24;--soft:#5b6570;--line:#d8dee4;--card:#f6f8fa;"
@@ -31,6 +31,11 @@ static const char stylesheet[] =
     "var(--line);border-radius:8px;padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere}"
     "svg{width:100%;height:auto;margin:.4rem 0}svg text{fill:var(--soft);font:12px system-ui,sans-serif}"
     "svg .t{fill:var(--fg);font-weight:600}svg .g{stroke:var(--line)}svg .a{stroke:var(--soft)}";
+
+void fr_page_style(fr_buffer *out)
+{
+    fr_buffer_printf(out, "%s", stylesheet);
+}
 
 /* Length of the valid UTF-8 sequence at text (1..4), or 0. */
 static int utf8_length(const unsigned char *text)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "frontier/report.h"
+#include "report/style.h"
 
 enum { WIDTH = 900, HEIGHT = 300, LEFT = 64, RIGHT = 16, TOP = 34, BOTTOM = 44 };
 
@@ -226,4 +226,79 @@ void fr_bars_svg(fr_buffer *out, const char *title, const char *unit, const fr_p
         fr_buffer_printf(out, ", %.1f %%</text>\n", total > 0 ? 100 * parts[i].value / total : 0);
     }
     fr_buffer_printf(out, "</svg>\n");
+}
+
+/* ---- levels ------------------------------------------------------------------------------------------- */
+
+enum { NAMES = 290, ROW = 22 }; /* where bars may begin; height of one */
+
+static axis level_axis(const fr_level *levels, int count)
+{
+    double low = 0, high = 0;
+    for (int i = 0; i < count; i++) {
+        double error = isfinite(levels[i].error) ? levels[i].error : 0;
+        if (!isfinite(levels[i].value))
+            continue;
+        low = fmin(low, levels[i].value - error);
+        high = fmax(high, levels[i].value + error);
+    }
+    return make_axis(low, high, 6, true);
+}
+
+static double level_at(const axis *a, double value)
+{
+    return NAMES + (value - a->low) / (a->high - a->low) * (WIDTH - RIGHT - 60 - NAMES);
+}
+
+static void draw_level_bar(fr_buffer *out, const axis *a, const fr_level *level, double y)
+{
+    fr_buffer_printf(out, "<text x=\"%d\" y=\"%.0f\" text-anchor=\"end\">", NAMES - 8, y + 12);
+    fr_html_escape(out, level->name);
+    fr_buffer_printf(out, "</text>");
+    if (!isfinite(level->value)) {
+        fr_buffer_printf(out, "<text x=\"%.1f\" y=\"%.0f\">no score</text>\n", level_at(a, 0) + 6, y + 12);
+        return;
+    }
+    double zero = level_at(a, 0), end = level_at(a, level->value), tip = fmax(zero, end);
+    fr_buffer_printf(out,
+                     "<rect x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"15\" rx=\"2\" fill=\"var(--s%d)\"/>",
+                     fmin(zero, end), y, fabs(end - zero), level->value < 0);
+    if (isfinite(level->error) && level->error > 0) {
+        double from = level_at(a, level->value - level->error), to = level_at(a, level->value + level->error);
+        fr_buffer_printf(out, "<path class=\"a\" d=\"M%.1f %.1fH%.1f\"/>", from, y + 7.5, to);
+        tip = fmax(tip, to);
+    }
+    fr_buffer_printf(out, "<text x=\"%.1f\" y=\"%.0f\">%.3f</text>\n", tip + 6, y + 12, level->value);
+}
+
+void fr_levels_svg(fr_buffer *out, const char *title, const fr_level *levels, int count)
+{
+    axis a = level_axis(levels, count);
+    int bottom = 30 + ROW * count;
+    begin_svg(out, title, bottom + 26);
+    for (double tick = a.low; tick <= a.high + a.step / 2; tick += a.step) {
+        double x = level_at(&a, tick);
+        fr_buffer_printf(out,
+                         "<path class=\"%s\" d=\"M%.1f 26V%d\"/><text x=\"%.1f\" y=\"%d\" "
+                         "text-anchor=\"middle\">%g</text>\n",
+                         fabs(tick) < a.step / 2 ? "a" : "g", x, bottom, x, bottom + 16,
+                         fabs(tick) < a.step / 2 ? 0 : tick);
+    }
+    for (int i = 0; i < count; i++)
+        draw_level_bar(out, &a, &levels[i], 30 + ROW * i);
+    fr_buffer_printf(out, "</svg>\n");
+}
+
+/* ---- files -------------------------------------------------------------------------------------------- */
+
+void fr_svg_file(fr_buffer *out, const char *svg)
+{
+    const char *inside = strchr(svg, '>');
+    if (!inside || strncmp(svg, "<svg ", 5) != 0)
+        return;
+    fr_buffer_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" ");
+    fr_buffer_append(out, svg + 5, (size_t)(inside + 1 - (svg + 5)));
+    fr_buffer_printf(out, "<style>");
+    fr_page_style(out);
+    fr_buffer_printf(out, "svg{background:var(--bg)}</style>%s", inside + 1);
 }

@@ -3,10 +3,11 @@ frontier data world --out world --bytes 200K --vocab 300 >/dev/null
 frontier train --data world --recipe "$TOP/recipes/demo.toml" --set model.depth=1 --set model.width=64 --set model.context=64 \
     --clock virtual:1 --budget 3s --out run --unscored >/dev/null 2>&1
 score() { frontier eval core run --bundle world/core --max-per-task 12 "$@"; }
-score --json --csv core.csv --items items.jsonl 2>/dev/null >first.json; echo "exit $?"
+score --json --csv core.csv --items items.jsonl --plot core.svg 2>/dev/null >first.json; echo "exit $?"
 schema_check "$TOP/docs/schema/eval-core.json" <first.json && echo "schema fits"
 cut -d, -f1 core.csv | sed 's/ *$//'
 wc -l <items.jsonl
+grep -c '<svg xmlns' core.svg; grep -o 'world_[a-z]*' core.svg | wc -l
 numbers() { grep -o '"\(accuracy\|core\|known\)":[^,}]*' "$1" | grep -v known; }
 score --json --threads 1 2>/dev/null >second.json; echo "exit $?"
 [ "$(numbers first.json)" = "$(numbers second.json)" ] && echo "the same again"

@@ -36,6 +36,7 @@ fits info frontier info one
 fits eval-bpb frontier eval bpb unscored --record --documents documents.jsonl
 fits eval-bpb frontier eval bpb one --max-tokens 500
 fits eval-core frontier eval core one --bundle world/core --max-per-task 12
+fits data-scan frontier data scan world --bundle world/core
 fits eval-causality frontier eval causality one --rows 2 --seed 1
 fits sample frontier sample one --tokens 4
 fits report frontier report one --sample 4

@@ -85,4 +85,22 @@ TEST(bars_of_nothing)
     fr_buffer_release(&b);
 }
 
+TEST(levels_go_both_ways_and_stand_alone)
+{
+    fr_buffer b = begin(), file = begin();
+    const fr_level levels[] = {{"<up>", 0.4, 0.02}, {"down", -0.1, (double)NAN}, {"none", (double)NAN, (double)NAN}};
+    fr_levels_svg(&b, "t", levels, 3);
+    CHECK(!b.failed && !strstr(b.data, "nan") && !strstr(b.data, "<up>") && strstr(b.data, "no score"));
+    CHECK(strstr(b.data, "0.400") && strstr(b.data, "-0.100"));
+    fr_svg_file(&file, b.data);
+    CHECK(strncmp(file.data, "<svg xmlns=", 11) == 0 && strstr(file.data, "<style>") && strstr(file.data, "</svg>"));
+    fr_buffer_release(&b);
+    fr_buffer_release(&file);
+    b = begin();
+    fr_levels_svg(&b, "t", levels + 2, 1);
+    fr_levels_svg(&b, "t", NULL, 0);
+    CHECK(!b.failed && !strstr(b.data, "nan") && !strstr(b.data, "inf"));
+    fr_buffer_release(&b);
+}
+
 TEST_MAIN(report)
