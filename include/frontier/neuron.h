@@ -319,6 +319,7 @@ struct fr_neuron_instruction {
     fr_neuron_parameter parameters[FR_NEURON_PARAMETERS];
     const char *semantics, *limits, *cost, *cost_source; /* paragraphs for `nki isa` */
     bool cost_guessed;
+    bool fence; /* the two cores of a launch meet here; a barrier's operand is named, not touched */
     const char *example; /* Python lines that the tests run; tiles a, b, c are 128 x 64 float32 in SBUF */
     /* Engine chosen for a call, legality, effect, cost; internal headers say what they may use. */
     fr_neuron_engine (*engine)(const fr_neuron *core, const fr_neuron_call *call);

@@ -39,6 +39,7 @@ static void free_memories(fr_neuron *core)
         fr_neuron_shadow_release(&core->sbuf[i].written);
         fr_neuron_shadow_release(&core->psum[i].written);
         fr_deallocate(core->lanes[i]);
+        fr_deallocate(core->mail[i].data);
     }
     for (int i = 0; i < FR_NEURON_POOL; i++)
         while (core->spares[i].first) {

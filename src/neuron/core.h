@@ -62,6 +62,14 @@ typedef struct fr_neuron_source {
     int line;
 } fr_neuron_source;
 
+/* The half of a sendrecv that came first. */
+typedef struct fr_neuron_mail {
+    bool waiting;
+    double pipe;
+    fr_neuron_view dst;
+    uint8_t *data;
+} fr_neuron_mail;
+
 struct fr_neuron {
     const fr_neuron_machine *machine;
     int cores, physical;
@@ -71,6 +79,7 @@ struct fr_neuron {
     int64_t tensor_count, tensor_capacity;
     fr_neuron_array sbuf[FR_NEURON_CORES], psum[FR_NEURON_CORES];
     fr_neuron_lane_state *lanes[FR_NEURON_CORES];
+    fr_neuron_mail mail[FR_NEURON_CORES];
     fr_neuron_record **chunks;
     int64_t record_count, chunk_capacity;
     fr_neuron_source *sources;

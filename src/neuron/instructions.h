@@ -11,6 +11,7 @@
     ENTRY(affine_select)                                                                                     \
     ENTRY(bn_aggr)                                                                                           \
     ENTRY(bn_stats)                                                                                          \
+    ENTRY(core_barrier)                                                                                      \
     ENTRY(dma_compute)                                                                                       \
     ENTRY(dma_copy)                                                                                          \
     ENTRY(dma_transpose)                                                                                     \
@@ -38,6 +39,7 @@
     ENTRY(rng)                                                                                               \
     ENTRY(scalar_tensor_tensor)                                                                              \
     ENTRY(select_reduce)                                                                                     \
+    ENTRY(sendrecv)                                                                                          \
     ENTRY(sequence_bounds)                                                                                   \
     ENTRY(set_rng_seed)                                                                                      \
     ENTRY(tensor_copy)                                                                                       \

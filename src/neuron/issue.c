@@ -62,7 +62,7 @@ static fr_status check_reach(const call_site *site, const fr_neuron_view *view, 
     if (memory == FR_NEURON_PSUM && (engine == FR_NEURON_GPSIMD || engine == FR_NEURON_DMA))
         return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_engine_memory, site->error,
                                 "%s is in PSUM, which the %s engine cannot reach", name, engine_name);
-    if (memory == FR_NEURON_HBM && engine != FR_NEURON_DMA)
+    if (memory == FR_NEURON_HBM && engine != FR_NEURON_DMA && !site->call->instruction->fence)
         return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_engine_memory, site->error,
                                 "%s is in HBM, which the %s engine cannot reach", name, engine_name);
     if (memory != FR_NEURON_HBM && view->tensor->core != site->core->physical)
@@ -212,7 +212,8 @@ static fr_neuron_record first_record(const fr_neuron *core, const fr_neuron_call
     };
     record.flags =
         (uint8_t)((cost->guess || call->instruction->cost_guessed ? FR_NEURON_GUESS : 0) |
-                  (cost->dynamic ? FR_NEURON_DYNAMIC : 0) | (cost->accumulate ? FR_NEURON_ACCUMULATE : 0));
+                  (cost->dynamic ? FR_NEURON_DYNAMIC : 0) | (cost->accumulate ? FR_NEURON_ACCUMULATE : 0) |
+                             (call->instruction->fence ? FR_NEURON_FENCE : 0));
     return record;
 }
 

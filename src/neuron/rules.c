@@ -105,6 +105,12 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "i = nl.ndarray((128, 4), dtype=nl.uint16, buffer=nl.sbuf)\n"
          "nisa.memset(dst=i, value=0)\n"
          "nisa.local_gather(dst=c, src_buffer=a, index=i, num_elem_per_idx=3)"},
+    [FR_NEURON_RULE_exchange] =
+        {"exchange",
+         "sendrecv and core_barrier are for launches of two cores: both issue their half, with one pipe_id, "
+         "dtype and shape.",
+         "launch kernel[2], and let both programs reach the same calls in the same order",
+         "nisa.sendrecv(src=a, dst=c, send_to_rank=1, recv_from_rank=1, pipe_id=0)"},
     [FR_NEURON_RULE_generation] =
         {"generation", "An instruction or option exists from a generation on: 2 is trn1, 3 trn2, 4 trn3.",
          "choose a machine that has it, or another instruction", "nisa.dma_copy(dst=c, src=a, priority=1)"},

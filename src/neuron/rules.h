@@ -20,6 +20,7 @@
     RULE(engine)                                                                                             \
     RULE(engine_memory)                                                                                      \
     RULE(gather)                                                                                             \
+    RULE(exchange)                                                                                           \
     RULE(generation)                                                                                         \
     RULE(index_bounds)                                                                                       \
     RULE(indirect)                                                                                           \

@@ -327,6 +327,62 @@ TEST(many_lines_and_many_records)
     neuron_end(&f);
 }
 
+static fr_status half(int core, fr_neuron_tensor *dst, fr_neuron_tensor *src, double pipe, double engine)
+{
+    const fr_neuron_view views[2] = {fr_neuron_view_of(src), fr_neuron_view_of(dst)};
+    fr_neuron_select(f.core, core);
+    fr_neuron_call call = neuron_call("sendrecv", 2, views);
+    fr_neuron_call_number(&call, "send_to_rank", 1 - core);
+    fr_neuron_call_number(&call, "recv_from_rank", 1 - core);
+    fr_neuron_call_number(&call, "pipe_id", pipe);
+    fr_neuron_call_number(&call, "dma_engine", engine);
+    return neuron_issue(&f, &call);
+}
+
+TEST(cores_exchange_tiles)
+{
+    enum { DMA = 1, GPSIMD = 2 };
+    fr_neuron_tensor *src[2], *dst[2], *wide[2];
+    neuron_begin(&f, "trn2");
+    for (int c = 0; c < 2; c++) {
+        fr_neuron_select(f.core, c);
+        src[c] = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, 32, 40);
+        dst[c] = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, 32, 40);
+        wide[c] = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_BFLOAT16, 32, 257);
+        neuron_fill(&f, src[c], (float)(c + 1));
+        neuron_fill(&f, wide[c], 1);
+    }
+    CHECK_DONE(half(0, dst[0], src[0], 3, DMA));
+    CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(src[0]), fr_neuron_view_of(dst[0])),
+               "uninitialised_read");
+    CHECK_RULE(half(0, dst[0], src[0], 3, DMA), "exchange");
+    CHECK_RULE(half(1, dst[1], src[1], 4, DMA), "exchange");
+    CHECK_RULE(half(1, wide[1], wide[1], 3, DMA), "exchange");
+    CHECK_RULE(half(1, dst[1], src[0], 3, DMA), "other_core");
+    CHECK_DONE(half(1, dst[1], src[1], 3, GPSIMD));
+    for (int c = 0; c < 2; c++) {
+        float *sent = neuron_get(src[c]), *got = neuron_get(dst[1 - c]);
+        CHECK(memcmp(sent, got, 32 * 40 * sizeof *sent) == 0);
+        free(sent);
+        free(got);
+    }
+    CHECK_RULE(half(0, wide[0], wide[0], 3, GPSIMD), "size_limit");
+    CHECK(fr_neuron_record_at(f.core, 0)->flags & FR_NEURON_FENCE);
+    CHECK_INT(fr_neuron_record_at(f.core, 1)->trigger, FR_NEURON_GPSIMD);
+    CHECK_INT(fr_neuron_record_at(f.core, 1)->core, 1);
+
+    fr_neuron_tensor *shared = neuron_tile(&f, FR_NEURON_HBM, FR_NEURON_FLOAT32, 8, 8);
+    fr_neuron_call call = fr_neuron_call_of("core_barrier");
+    const double cores[2] = {0, 1}, wrong[2] = {1, 0};
+    fr_neuron_call_view(&call, "data", fr_neuron_view_of(shared));
+    call.argument[1] = (fr_neuron_argument){.given = true, .numbers = cores, .count = 2};
+    CHECK_DONE(neuron_issue(&f, &call));
+    CHECK_INT(fr_neuron_record_at(f.core, 2)->engine, FR_NEURON_GPSIMD);
+    call.argument[1].numbers = wrong;
+    CHECK_RULE(neuron_issue(&f, &call), "exchange");
+    neuron_end(&f);
+}
+
 /* A small program of every kind of memory; false when an allocation failed, cleanly. */
 static bool small_program(void)
 {

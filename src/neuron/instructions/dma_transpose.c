@@ -147,19 +147,14 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     return FR_OK;
 }
 
-/* The transposing path moves so many bytes a nanosecond in all; said as the bytes a plain transfer would
- * move meanwhile. */
+/* The rate of the transposing path is the clock's affair (time_stream.c). */
 static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
                   fr_neuron_cost *cost)
 {
     (void)engine;
-    const fr_neuron_machine *machine = fr_neuron_machine_of(core);
     const fr_neuron_view *src = &call->argument[SRC].view;
-    bool hbm = fr_neuron_memory_of(call, SRC) == FR_NEURON_HBM;
-    double rate = hbm ? machine->dma_transpose_bytes_per_ns : machine->dma_transpose_sbuf_bytes_per_ns;
-    double bytes = (double)fr_neuron_view_elements(src) * fr_neuron_dtype_bytes(src->dtype);
-    cost->bytes = bytes * machine->dma_engines * machine->dma_bytes_per_ns / rate;
-    cost->descriptors = machine->dma_engines;
+    cost->bytes = (double)fr_neuron_view_elements(src) * fr_neuron_dtype_bytes(src->dtype);
+    cost->descriptors = fr_neuron_machine_of(core)->dma_engines;
     fr_neuron_price_descriptors(core, (fr_neuron_descriptors)call->argument[DGE_MODE].number, FR_NEURON_ANY,
                                 false, src->whole_rows, cost);
 }
