@@ -278,6 +278,7 @@ typedef struct fr_neuron_parameter {
     double number;       /* the default of numbers, flags (-1 = absent), choices, operators */
     const char *choices; /* of FR_NEURON_CHOICE */
     const char *text;    /* one line for `nki isa` */
+    bool scattered; /* only parts of the tile are used: where it starts and what holds data, the instruction checks */
 } fr_neuron_parameter;
 
 enum { FR_NEURON_PARAMETERS = 16, FR_NEURON_LIST = 32 };

@@ -24,10 +24,12 @@
     ENTRY(nc_find_index8)                                                                                    \
     ENTRY(nc_match_replace8)                                                                                 \
     ENTRY(nc_matmul)                                                                                         \
+    ENTRY(nc_matmul_mx)                                                                                      \
     ENTRY(nc_n_gather)                                                                                       \
     ENTRY(nc_stream_shuffle)                                                                                 \
     ENTRY(nc_transpose)                                                                                      \
     ENTRY(nonzero_with_count)                                                                                \
+    ENTRY(quantize_mx)                                                                                       \
     ENTRY(rand2)                                                                                             \
     ENTRY(rand_get_state)                                                                                    \
     ENTRY(rand_set_state)                                                                                    \

@@ -103,7 +103,8 @@ static fr_status check_view(const call_site *site, const fr_neuron_view *view,
 {
     FR_TRY(fr_neuron_view_check(site->core, site->call, view, parameter->name, site->error));
     FR_TRY(check_reach(site, view, parameter->name));
-    FR_TRY(check_start(site, view, parameter->name));
+    if (!parameter->scattered)
+        FR_TRY(check_start(site, view, parameter->name));
     if (view->index && view->whole_rows && site->engine != FR_NEURON_DMA)
         return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_indirect, site->error,
                                 "%s: a list of rows is for transfers only", parameter->name);
@@ -129,7 +130,7 @@ static fr_status check_argument_views(const call_site *site, const fr_neuron_par
     int count = list ? argument->count : argument->is_view;
     for (int i = 0; i < count; i++) {
         FR_TRY(check_view(site, &views[i], parameter));
-        if (parameter->kind != FR_NEURON_WRITE && parameter->kind != FR_NEURON_UPDATE)
+        if (parameter->kind != FR_NEURON_WRITE && parameter->kind != FR_NEURON_UPDATE && !parameter->scattered)
             FR_TRY(check_data(site, &views[i], parameter->name));
     }
     return FR_OK;

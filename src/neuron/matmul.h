@@ -11,4 +11,11 @@ fr_status fr_neuron_multiply(fr_neuron *core, const fr_neuron_view *dst, const f
 bool fr_neuron_select_bits(fr_neuron *core, const fr_neuron_view *dst, const fr_neuron_view *stationary,
                            const fr_neuron_view *moving);
 
+/* `sum` and `accumulate_at` are positions of arguments. Refuses to add to what no matmul began. */
+fr_status fr_neuron_sum_check(const fr_neuron *core, const fr_neuron_call *call, int sum, int accumulate_at,
+                              fr_error *error);
+/* The call adds; *clear: what was not begun must become zero first. */
+bool fr_neuron_sum_adds(const fr_neuron *core, const fr_neuron_call *call, int sum, int accumulate_at,
+                        bool *clear);
+
 #endif

@@ -161,46 +161,6 @@ static fr_status check_tile(const fr_neuron *core, const fr_neuron_call *call, c
     return FR_OK;
 }
 
-static bool all_zero(const fr_neuron *core, const fr_neuron_view *view)
-{
-    fr_neuron_lanes lanes = fr_neuron_lanes_of(core, view);
-    float row[8192];
-    if (lanes.row.elements > 8192)
-        return false;
-    for (int p = 0; p < lanes.partitions; p++) {
-        const float *values = fr_neuron_row(&lanes, p, row);
-        for (int64_t i = 0; i < lanes.row.elements; i++)
-            if (values[i] != 0)
-                return false;
-    }
-    return true;
-}
-
-/* Zeros that memset left do no harm when the compiler overwrites them; anything else would be lost or
- * added to. */
-static fr_status check_start(const fr_neuron *core, const fr_neuron_call *call, fr_error *error)
-{
-    const fr_neuron_argument *accumulate = &call->argument[ACCUMULATE];
-    const fr_neuron_view *dst = &call->argument[DST].view;
-    bool told = accumulate->given && accumulate->number >= 0, wanted = told && accumulate->number > 0;
-    if (!core->compute || (told && !wanted))
-        return FR_OK;
-    fr_neuron_begun begun = fr_neuron_begun_of(core, dst);
-    if (begun == FR_NEURON_BEGUN)
-        return FR_OK;
-    bool filled = dst->tensor->filled && fr_neuron_written(core, dst);
-    if (core->machine->generation >= 4 && filled)
-        return FR_OK;
-    if (wanted)
-        return fr_neuron_refuse(core, call, FR_NEURON_RULE_accumulate_start, error,
-                                "accumulate=True, and dst was %s",
-                                filled ? "filled by something else" : "not begun");
-    if (filled && begun == FR_NEURON_NOT_BEGUN && !all_zero(core, dst))
-        return fr_neuron_refuse(core, call, FR_NEURON_RULE_accumulate_start, error,
-                                "dst holds numbers that no matmul wrote, and accumulate is not given");
-    return FR_OK;
-}
-
 static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
                        fr_error *error)
 {
@@ -215,24 +175,7 @@ static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neu
     FR_TRY(check_shape(core, call, &e, error));
     FR_TRY(check_tile(core, call, &e, error));
     FR_TRY(check_bank(core, call, error));
-    return check_start(core, call, error);
-}
-
-/* Whether this call adds, and whether parts of dst must become zero first. */
-static bool adds(const fr_neuron *core, const fr_neuron_call *call, bool *clear)
-{
-    const fr_neuron_argument *accumulate = &call->argument[ACCUMULATE];
-    const fr_neuron_view *dst = &call->argument[DST].view;
-    *clear = false;
-    if (accumulate->given && accumulate->number >= 0)
-        return accumulate->number > 0;
-    if (!core->compute)
-        return false;
-    fr_neuron_begun begun = fr_neuron_begun_of(core, dst);
-    if (begun == FR_NEURON_NOT_BEGUN && core->machine->generation >= 4 && dst->tensor->filled)
-        return fr_neuron_written(core, dst);
-    *clear = begun == FR_NEURON_PARTLY_BEGUN;
-    return begun != FR_NEURON_NOT_BEGUN;
+    return fr_neuron_sum_check(core, call, DST, ACCUMULATE, error);
 }
 
 static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
@@ -241,7 +184,7 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     (void)engine;
     const fr_neuron_view *dst = &call->argument[DST].view;
     const fr_neuron_view *a = &call->argument[STATIONARY].view, *b = &call->argument[MOVING].view;
-    bool clear, add = adds(core, call, &clear);
+    bool clear, add = fr_neuron_sum_adds(core, call, DST, ACCUMULATE, &clear);
     FR_TRY(fr_neuron_prepare_begin(core, dst, error));
     if (clear)
         fr_neuron_zero_unbegun(core, dst);
@@ -272,7 +215,7 @@ static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_e
     double k = call->argument[STATIONARY].view.partitions * pairs, columns = m < 64 ? m : 64;
     cost->cycles = (n > columns ? n : columns) * passes(core, call);
     cost->flops = 2 * k * m * n;
-    cost->accumulate = adds(core, call, &clear);
+    cost->accumulate = fr_neuron_sum_adds(core, call, DST, ACCUMULATE, &clear);
 }
 
 const fr_neuron_instruction fr_neuron_i_nc_matmul = {

@@ -1,5 +1,6 @@
 /* sequence_bounds and nonzero_with_count: where packed sequences begin and end, and which tokens are there: the two index
  * computations of GpSimd that ragged batches need. */
+#include "neuron/core.h"
 #include "neuron/instructions.h"
 #include "neuron/legality.h"
 #include "neuron/streams.h"
@@ -68,6 +69,26 @@ static void price_bounds(const fr_neuron *core, const fr_neuron_call *call, fr_n
 
 /* ---- nonzero_with_count --------------------------------------------------------------------------------------- */
 
+/* Of src only the first partition of each group is read, and need hold data. */
+static fr_status check_read(const fr_neuron *core, const fr_neuron_call *call, fr_error *error)
+{
+    const fr_neuron_view *src = &call->argument[SRC].view;
+    const fr_neuron_layout *layout = fr_neuron_tensor_layout(src->tensor);
+    int start = src->partition + (layout->placed ? layout->start_partition : 0);
+    if (start % (2 * GROUP) != 0)
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_partition_start, error,
+                                "src: %d partitions starting at %d", src->partitions, start);
+    for (int p = 0; core->compute && p < src->partitions; p += GROUP) {
+        fr_neuron_view row = *src;
+        row.partition = (int16_t)(row.partition + p);
+        row.partitions = 1;
+        if (!fr_neuron_written(core, &row))
+            return fr_neuron_refuse(core, call, FR_NEURON_RULE_uninitialised_read, error,
+                                    "src: partition %d was not written", p);
+    }
+    return FR_OK;
+}
+
 static fr_status check_nonzero(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
                                fr_error *error)
 {
@@ -77,6 +98,7 @@ static fr_status check_nonzero(const fr_neuron *core, const fr_neuron_call *call
     FR_TRY(fr_neuron_dtype_allowed(core, call, SRC, WORDS, error));
     FR_TRY(fr_neuron_same_partitions(core, call, DST, SRC, error));
     FR_TRY(fr_neuron_elements_within(core, call, DST, n + 1, n + 1, error));
+    FR_TRY(check_read(core, call, error));
     FR_TRY(fr_neuron_whole_within(core, call, OFFSET, INT32_MIN, INT32_MAX, error));
     return fr_neuron_whole_within(core, call, PADDING, INT32_MIN, INT32_MAX, error);
 }
@@ -158,7 +180,11 @@ const fr_neuron_instruction fr_neuron_i_nonzero_with_count = {
           .kind = FR_NEURON_UPDATE,
           .required = true,
           .text = "int32, one element more than src"},
-         {.name = "src", .kind = FR_NEURON_READ, .required = true, .text = "float32 or int32"},
+         {.name = "src",
+          .kind = FR_NEURON_READ,
+          .required = true,
+          .scattered = true,
+          .text = "float32 or int32"},
          {.name = "index_offset", .kind = FR_NEURON_INTEGER, .text = "added to the indices"},
          {.name = "padding_val", .kind = FR_NEURON_INTEGER, .number = -1, .text = "fills the rest"}},
     .semantics =
