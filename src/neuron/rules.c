@@ -19,8 +19,8 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "split the instruction, or copy the tile into a simpler layout first",
          "t = nl.ndarray((128, 4, 4, 4, 4), dtype=nl.float32, buffer=nl.sbuf)\n"
          "nisa.memset(dst=t, value=0)\n"
-         "nisa.tensor_copy(dst=c[:, 0:32], src=t.ap([[256, 128], [128, 2], [32, 2], [8, 2], [4, 2], [2, "
-         "2]]))"},
+         "nisa.tensor_copy(dst=c[:, 0:32],\n"
+         "                 src=t.ap([[256, 128], [128, 2], [50, 2], [20, 2], [9, 2], [4, 2]]))"},
     [FR_NEURON_RULE_accumulator] = {"accumulator",
                                     "The accumulator registers are read or added to only after a command "
                                     "began them: reset, reset_reduce or load_reduce; idle on Vector leaves "
