@@ -45,7 +45,7 @@ static fr_status choose_shape(evaluation *e, const fr_recipe *recipe, fr_error *
                             "context %lld, rows %lld or tokens %lld cannot be", (long long)options->context,
                             (long long)options->rows, (long long)options->max_tokens);
     e->T = options->context ? options->context : recipe->model.context;
-    e->rows = options->rows ? options->rows : 16;
+    e->rows = options->rows ? options->rows : e->T < 128 ? 2048 / e->T : 16; /* short rows go many to a run */
     return fr_corpus_eval_set(e->corpus, options->set, &e->set, error);
 }
 

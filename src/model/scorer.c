@@ -113,6 +113,8 @@ static fr_status plan_for(fr_scorer *scorer, int64_t T, const char *output, fr_p
 fr_status fr_scorer_prepare(fr_scorer *scorer, int64_t T, fr_error *error)
 {
     fr_plan *plan;
+    if (fr_scorer_packs_rows(scorer, T))
+        return fr_scorer_prepare_short(scorer, &plan, error);
     return plan_for(scorer, T, "nats", &plan, error);
 }
 
@@ -194,6 +196,8 @@ fr_status fr_scorer_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32
     if (rows < 0 || T < 1 || T > INT32_MAX)
         return fr_error_set(error, FR_BAD_USAGE, "scoring", NULL, "%lld rows of %lld tokens", (long long)rows,
                             (long long)T);
+    if (fr_scorer_packs_rows(scorer, T))
+        return fr_scorer_short_nats(scorer, rows, T, inputs, targets, nats, error);
     job work = {.scorer = scorer, .T = T, .inputs = inputs, .targets = targets, .nats = nats};
     fr_plan *plan;
     FR_TRY(plan_for(scorer, T, "nats", &plan, error));
@@ -283,6 +287,7 @@ void fr_scorer_free(fr_scorer *scorer)
         fr_deallocate(scorer->arenas[i]);
     fr_deallocate(scorer->arenas);
     fr_deallocate(scorer->failures);
+    fr_deallocate(scorer->short_rows);
     fr_deallocate(scorer->ids);
     fr_prepared_free(scorer->prepared);
     fr_graph_free(scorer->own_graph);

@@ -23,6 +23,8 @@ typedef struct scorer_plan {
     int64_t used;       /* when, on the scorer's clock of calls */
 } scorer_plan;
 
+typedef struct scorer_rows scorer_rows;
+
 struct fr_scorer {
     const fr_graph *graph;
     const float *parameters;
@@ -34,6 +36,7 @@ struct fr_scorer {
     const fr_kernel_table *kernels;
     fr_prepared *prepared;
     const fr_tensor *hidden; /* see fr_scorer_hidden */
+    scorer_rows *short_rows;
     scorer_plan plans[SCORER_PLANS];
     int64_t clock;
     scorer_failure *failures; /* one per thread */
@@ -73,6 +76,11 @@ fr_status fr_scorer_find_hidden(fr_scorer *scorer, fr_error *error); /* once, wh
  * one run, and the head sees only the positions asked for. Spans have been checked. */
 fr_status fr_scorer_shared_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_arena *arena,
                                  fr_error *error);
+/* Many rows of few tokens in one run each. */
+bool fr_scorer_packs_rows(const fr_scorer *scorer, int64_t T);
+fr_status fr_scorer_prepare_short(fr_scorer *scorer, fr_plan **plan, fr_error *error);
+fr_status fr_scorer_short_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs,
+                               const int32_t *targets, float *nats, fr_error *error);
 /* Nats of a span from those of its positions; its answer from the logits of one position. */
 void fr_span_sum(fr_span *span, const float *nats);
 void fr_span_choose(fr_span *span, int64_t position, const float *logits, int64_t vocab);

@@ -20,7 +20,14 @@
 enum {
     BATCH_TOKENS = 512, /* enough for good products, few enough for the caches */
     HEAD_TOKENS = 64,
+    SHORT_TOKENS = 63, /* shorter than the least plan of a row */
     WORTH_SHARING = 32 /* tokens saved; a segment has a price too */
+};
+
+/* Segments of a run of equally short rows. */
+struct scorer_rows {
+    fr_segment list[BATCH_TOKENS];
+    int32_t positions[BATCH_TOKENS], previous[BATCH_TOKENS];
 };
 
 /* ---- can it be done? ---------------------------------------------------------------------------------- */
@@ -57,14 +64,91 @@ fr_status fr_scorer_find_hidden(fr_scorer *scorer, fr_error *error)
     fr_plan *plan;
     FR_TRY(fr_scorer_plan(scorer, 64, NULL, "nats", &plan, error));
     fr_plan_visit(plan, see_kernel, &ours);
-    if (ours && fr_plan_segmented(plan))
-        scorer->hidden = hidden;
+    if (!ours || !fr_plan_segmented(plan))
+        return FR_OK;
+    scorer->short_rows = fr_allocate(sizeof *scorer->short_rows);
+    if (!scorer->short_rows)
+        return fr_error_memory(error, sizeof *scorer->short_rows, "scoring");
+    scorer->hidden = hidden;
     return FR_OK;
 }
 
 const fr_tensor *fr_scorer_hidden(const fr_scorer *scorer)
 {
     return scorer->hidden;
+}
+
+/* ---- short rows --------------------------------------------------------------------------------------- */
+
+typedef struct short_run {
+    const fr_scorer *scorer;
+    const fr_plan *plan;
+    int64_t T, rows, each; /* rows of one run */
+    const int32_t *inputs, *targets;
+    float *nats;
+} short_run;
+
+static fr_status run_short(const short_run *r, int64_t index, int thread, fr_pool *pool, fr_error *error)
+{
+    const fr_scorer *scorer = r->scorer;
+    int64_t first = index * r->each, count = r->rows - first < r->each ? r->rows - first : r->each;
+    const scorer_rows *rows = scorer->short_rows;
+    fr_segments segments = {rows->list, count, rows->positions, rows->previous};
+    const fr_binding bindings[] = {{"tokens", r->inputs + first * r->T}, {"targets", r->targets + first * r->T}};
+    fr_run_args args = {.arena = scorer->arenas[thread],
+                        .parameters = scorer->parameters,
+                        .prepared = fr_prepared_table(scorer->prepared),
+                        .inputs = bindings,
+                        .input_count = 2,
+                        .tokens = count * r->T,
+                        .segments = &segments,
+                        .pool = pool};
+    FR_TRY(fr_plan_run(r->plan, &args, error));
+    memcpy(r->nats + first * r->T, fr_plan_output(r->plan, scorer->arenas[thread], "nats", NULL),
+           (size_t)(count * r->T) * sizeof *r->nats);
+    return FR_OK;
+}
+
+static void run_short_job(void *context, int64_t index, int thread)
+{
+    const short_run *r = context;
+    fr_error error = {0};
+    scorer_failure *failed = &r->scorer->failures[thread];
+    if (failed->row < 0 && run_short(r, index, thread, NULL, &error) != FR_OK)
+        *failed = (scorer_failure){index, error};
+}
+
+bool fr_scorer_packs_rows(const fr_scorer *scorer, int64_t T)
+{
+    return scorer->hidden && T <= SHORT_TOKENS;
+}
+
+fr_status fr_scorer_prepare_short(fr_scorer *scorer, fr_plan **plan, fr_error *error)
+{
+    return fr_scorer_plan(scorer, BATCH_TOKENS, NULL, "nats", plan, error);
+}
+
+fr_status fr_scorer_short_nats(fr_scorer *scorer, int64_t rows, int64_t T, const int32_t *inputs,
+                               const int32_t *targets, float *nats, fr_error *error)
+{
+    short_run r = {scorer, NULL, T, rows, BATCH_TOKENS / T, inputs, targets, nats};
+    fr_plan *plan;
+    FR_TRY(fr_scorer_prepare_short(scorer, &plan, error));
+    r.plan = plan;
+    for (int64_t i = 0; i < r.each; i++)
+        scorer->short_rows->list[i] = (fr_segment){.first = i * T, .count = T};
+    fr_segments_fill(scorer->short_rows->list, r.each, scorer->short_rows->positions,
+                     scorer->short_rows->previous);
+    int64_t runs = (rows + r.each - 1) / r.each;
+    if (runs < scorer->threads) {
+        for (int64_t i = 0; i < runs; i++)
+            FR_TRY(run_short(&r, i, 0, scorer->pool, error));
+        return FR_OK;
+    }
+    for (int i = 0; i < scorer->threads; i++)
+        scorer->failures[i].row = -1;
+    fr_pool_for(scorer->pool, runs, run_short_job, &r);
+    return fr_scorer_failure(scorer, error);
 }
 
 /* ---- bundles and batches ------------------------------------------------------------------------------ */

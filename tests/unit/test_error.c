@@ -61,6 +61,15 @@ TEST(format_has_subject_text_and_hint)
 }
 
 /* Whatever the phase of the cut, the text stays whole UTF-8. */
+TEST(names_cannot_command_a_terminal)
+{
+    fr_error error;
+    char text[400];
+    fr_error_set(&error, FR_BAD_DATA, "a\033[2J\nb\xc2\x9b" "c\x7f", NULL, "first line\nsecond\033]0;x\007 caf\xc3\xa9");
+    fr_error_format(&error, text, sizeof text);
+    CHECK_STR(text, "frontier: error: a?[2J?b??c?: first line\nsecond?]0;x? caf\xc3\xa9\n");
+}
+
 TEST(long_texts_are_cut_between_characters)
 {
     static const char *const characters[] = {"\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x99\x82"};

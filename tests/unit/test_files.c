@@ -161,6 +161,18 @@ TEST(a_pipe_or_device_is_never_replaced)
     CHECK(stat(scratch("device"), &info) == 0 && S_ISFIFO(info.st_mode));
 }
 
+TEST(reading_a_pipe_or_device_does_not_wait)
+{
+    char *text;
+    size_t bytes;
+    fr_arena arena;
+    fr_arena_init(&arena, 0);
+    CHECK(mkfifo(scratch("pipe to read"), 0600) == 0);
+    CHECK_INT(fr_file_read(&arena, scratch("pipe to read"), &text, &bytes, &error), FR_BAD_DATA);
+    CHECK_INT(fr_file_read(&arena, "/dev/zero", &text, &bytes, &error), FR_BAD_DATA);
+    fr_arena_release(&arena);
+}
+
 TEST(mapping_a_pipe_does_not_wait)
 {
     fr_mapping map;
