@@ -21,4 +21,22 @@ for items in "$out"/made/world/core/eval_data/world/*.jsonl; do head -n 4 "$item
 cp "$out/made/run/clock.jsonl" "$out/clock_log/"
 "$F" eval core "$out/made/run" --bundle "$out/made/world/core" --max-per-task 12 --tasks world_homes >/dev/null 2>&1
 head -c 2000 "$out/made/run/core.log" >"$out/append_log/core.log"
+# Two files in one input: the length of the first in 4 bytes, then both.
+pair() {
+    local n
+    n=$(wc -c <"$1")
+    printf '%b' "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x' $((n & 255)) $((n >> 8 & 255)) $((n >> 16 & 255)) $((n >> 24)))"
+    cat "$1" "$2"
+}
+V=tests/vectors/formats
+mkdir -p "$out"/import_llama2c "$out"/import_hf
+pair $V/llama2c.bin $V/llama2c-tokenizer.bin >"$out/import_llama2c/a"
+pair $V/gpt2/config.json $V/gpt2/model.safetensors >"$out/import_hf/gpt2"
+for change in "" "--set model.resid_scalars=false --set model.x0_scalars=false"; do
+    "$F" train --data "$out/made/world" --recipe recipes/baseline.toml --set model.depth=1 --set model.width=16 --set model.head_dim=8 \
+        --set model.context=16 --set optim.batch_tokens=32 --set optim.shards=1 --clock virtual:1 --set clock.max_steps=1 --unscored $change \
+        --out "$out/made/small$change" >/dev/null 2>&1
+    "$F" export "$out/made/small$change" --format hf --out "$out/made/hf$change" >/dev/null
+    pair "$out/made/hf$change/config.json" "$out/made/hf$change/model.safetensors" >"$out/import_hf/ours-${#change}"
+done
 rm -rf "$out/made"
