@@ -1,8 +1,8 @@
 /* cli/cmd_nki.c: `frontier nki run`, `compare`, `check`, `accept`: hand over to the Python package.
  *
- * Kernels are Python, so these commands become `python3 -m frontier_nki` with the package that `make nki` built beside
- * this binary; the command itself does not link Python. FRONTIER_PYTHON names another interpreter. What a script wants
- * for itself comes after `--`.
+ * Kernels are Python, so these commands become `python3 -m frontier_nki` with the package that `make nki`
+ * built beside this binary; the command itself does not link Python. FRONTIER_PYTHON names another
+ * interpreter. What a script wants for itself comes after `--`.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,11 +14,12 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof *(a)))
 
 static const cli_option run_options[] = {
-    {"machine", CLI_TEXT, "NAME", NULL, "trn1, trn2, trn3 or the path of a machine file (default: the kernel's, else trn2)",
-     false, false},
+    {"machine", CLI_TEXT, "NAME", NULL,
+     "trn1, trn2, trn3 or the path of a machine file (default: the kernel's, else trn2)", false, false},
     {"trace", CLI_PATH, "FILE", NULL, "write a timeline that ui.perfetto.dev opens", false, false},
     {"timing-only", CLI_FLAG, NULL, NULL, "rules and time without computing data", false, false},
-    {"backend", CLI_CHOICE, "simulator|aws", NULL, "aws: AWS's own nki package, where it is installed", false, false},
+    {"backend", CLI_CHOICE, "simulator|aws", NULL, "aws: AWS's own nki package, where it is installed", false,
+     false},
 };
 static const cli_option check_options[] = {
     {"against", CLI_TEXT, "FILE:NAME", NULL, "the reference: a function of numpy arrays", false, true},
@@ -90,7 +91,8 @@ static fr_status become_python(cli_run *run, const char *verb, fr_error *error)
     if (!python || !python[0])
         python = "python3";
     if (!find_package(package, sizeof package))
-        return fr_error_set(error, FR_BAD_ENVIRONMENT, "frontier_nki", "run 'make nki' (it needs python3-dev and says so)",
+        return fr_error_set(error, FR_BAD_ENVIRONMENT, "frontier_nki",
+                            "run 'make nki' (it needs python3-dev and says so)",
                             "the Python package is not built");
     snprintf(path, sizeof path, "%s%s%s", package, before && before[0] ? ":" : "", before ? before : "");
     if (setenv("PYTHONPATH", path, 1) != 0)
@@ -106,7 +108,8 @@ static fr_status become_python(cli_run *run, const char *verb, fr_error *error)
     a.list[a.count] = NULL;
     fflush(NULL);
     execvp(python, (char *const *)a.list);
-    return fr_error_set(error, FR_BAD_ENVIRONMENT, python, "apt-get install python3 python3-numpy, or set FRONTIER_PYTHON",
+    return fr_error_set(error, FR_BAD_ENVIRONMENT, python,
+                        "apt-get install python3 python3-numpy, or set FRONTIER_PYTHON",
                         "cannot start Python: %s", strerror(errno));
 }
 
@@ -138,9 +141,11 @@ const cli_command cmd_nki_run = {
     .summary = "run a script's NKI kernels on a simulated NeuronCore: numbers, rules, time",
     .options = run_options,
     .option_count = COUNT(run_options),
-    .details = "The script sees `nki` and `neuronxcc.nki` as this package serves them; nothing is installed. Every time is\n"
+    .details = "The script sees `nki` and `neuronxcc.nki` as this package serves them; nothing is installed. "
+               "Every time is\n"
                "simulated and printed between its two bounds; docs/nki-guide.md explains the report.",
-    .examples = "  frontier nki run examples/nki_add.py\n  frontier nki run kernel.py --machine trn1 --trace trace.json\n"
+    .examples = "  frontier nki run examples/nki_add.py\n  frontier nki run kernel.py --machine trn1 --trace "
+                "trace.json\n"
                 "  frontier nki run kernel.py --json -- --rows 512",
     .run = run_run,
     .schema = "nki-run",

@@ -1,7 +1,8 @@
-/* cli/cmd_nki_isa.c: `frontier nki isa` and `frontier nki rules`: the core's tables for people, markdown and scripts.
+/* cli/cmd_nki_isa.c: `frontier nki isa` and `frontier nki rules`: the core's tables for people, markdown and
+ * scripts.
  *
- * Both read what the simulator itself works from (fr_neuron_instructions, fr_neuron_rules), so the manual cannot say
- * anything the simulator does not do. No Python is needed.
+ * Both read what the simulator itself works from (fr_neuron_instructions, fr_neuron_rules), so the manual
+ * cannot say anything the simulator does not do. No Python is needed.
  */
 #include <string.h>
 
@@ -70,7 +71,8 @@ static void print_parameters(cli_run *run, const fr_neuron_instruction *instruct
         const fr_neuron_parameter *p = &instruction->parameters[i];
         char kind[300];
         snprintf(kind, sizeof kind, "%s%s%s%s", kind_words[p->kind], p->kind == FR_NEURON_CHOICE ? ": " : "",
-                 p->kind == FR_NEURON_CHOICE && p->choices ? p->choices : "", p->required ? "" : " (optional)");
+                 p->kind == FR_NEURON_CHOICE && p->choices ? p->choices : "",
+                 p->required ? "" : " (optional)");
         if (markdown)
             cli_print(run, "| `%s` | %s | %s |\n", p->name, kind, text_or(p->text));
         else
@@ -83,12 +85,12 @@ static void print_plain(cli_run *run, const fr_neuron_instruction *instruction)
     char engines[200];
     engines_of(instruction, engines, sizeof engines);
     signature(run, instruction);
-    cli_print(run, "  %s\n\n  engines      %s, NeuronCore v%d and later\n", text_or(instruction->summary), engines,
-              instruction->least_generation > 2 ? instruction->least_generation : 2);
+    cli_print(run, "  %s\n\n  engines      %s, NeuronCore v%d and later\n", text_or(instruction->summary),
+              engines, instruction->least_generation > 2 ? instruction->least_generation : 2);
     print_parameters(run, instruction, false);
-    cli_print(run, "\n  semantics    %s\n  limits       %s\n  cost         %s%s\n  source       %s\n", text_or(instruction->semantics),
-              text_or(instruction->limits), text_or(instruction->cost), instruction->cost_guessed ? " (a guess)" : "",
-              text_or(instruction->cost_source));
+    cli_print(run, "\n  semantics    %s\n  limits       %s\n  cost         %s%s\n  source       %s\n",
+              text_or(instruction->semantics), text_or(instruction->limits), text_or(instruction->cost),
+              instruction->cost_guessed ? " (a guess)" : "", text_or(instruction->cost_source));
     cli_print(run, "\n  example\n");
     for (const char *line = instruction->example; line && *line;) {
         size_t length = strcspn(line, "\n");
@@ -103,13 +105,15 @@ static void print_markdown(cli_run *run, const fr_neuron_instruction *instructio
     engines_of(instruction, engines, sizeof engines);
     cli_print(run, "# nisa.%s\n\n%s\n\n```python\n", instruction->name, text_or(instruction->summary));
     signature(run, instruction);
-    cli_print(run, "```\n\nEngines: %s. NeuronCore v%d and later.\n\n| operand | kind | meaning |\n|---|---|---|\n", engines,
-              instruction->least_generation > 2 ? instruction->least_generation : 2);
+    cli_print(
+        run, "```\n\nEngines: %s. NeuronCore v%d and later.\n\n| operand | kind | meaning |\n|---|---|---|\n",
+        engines, instruction->least_generation > 2 ? instruction->least_generation : 2);
     print_parameters(run, instruction, true);
-    cli_print(run, "\n## Semantics\n\n%s\n\n## Limits\n\n%s\n\n## Cost\n\n%s%s\n\nSource: %s\n", text_or(instruction->semantics),
-              text_or(instruction->limits), text_or(instruction->cost), instruction->cost_guessed ? " This is a guess." : "",
-              text_or(instruction->cost_source));
-    cli_print(run, "\n## Example\n\nTiles `a`, `b`, `c` are 128 x 64 float32 in SBUF.\n\n```python\n%s\n```\n",
+    cli_print(run, "\n## Semantics\n\n%s\n\n## Limits\n\n%s\n\n## Cost\n\n%s%s\n\nSource: %s\n",
+              text_or(instruction->semantics), text_or(instruction->limits), text_or(instruction->cost),
+              instruction->cost_guessed ? " This is a guess." : "", text_or(instruction->cost_source));
+    cli_print(run,
+              "\n## Example\n\nTiles `a`, `b`, `c` are 128 x 64 float32 in SBUF.\n\n```python\n%s\n```\n",
               text_or(instruction->example));
 }
 
@@ -118,8 +122,9 @@ static json_t *parameters_json(const fr_neuron_instruction *instruction)
     json_t *list = json_array();
     for (int i = 0; i < parameter_count(instruction); i++) {
         const fr_neuron_parameter *p = &instruction->parameters[i];
-        json_array_append_new(list, json_pack("{s:s,s:s,s:b,s:s}", "name", p->name, "kind", kind_words[p->kind],
-                                              "required", p->required, "text", p->text ? p->text : ""));
+        json_array_append_new(list,
+                              json_pack("{s:s,s:s,s:b,s:s}", "name", p->name, "kind", kind_words[p->kind],
+                                        "required", p->required, "text", p->text ? p->text : ""));
     }
     return list;
 }
@@ -192,13 +197,15 @@ static fr_status run_rules(cli_run *run, fr_error *error)
     json_t *list = json_array();
     cli_put(run, "rules", list);
     for (int i = 0; i < count; i++) {
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s}", "name", rules[i].name, "text", text_or(rules[i].text),
-                                              "fix", text_or(rules[i].fix), "example", text_or(rules[i].example)));
-        cli_print(run, "%s%s\n  rule     %s\n  fix      %s\n", i ? "\n" : "", rules[i].name, text_or(rules[i].text),
-                  text_or(rules[i].fix));
+        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s}", "name", rules[i].name, "text",
+                                              text_or(rules[i].text), "fix", text_or(rules[i].fix), "example",
+                                              text_or(rules[i].example)));
+        cli_print(run, "%s%s\n  rule     %s\n  fix      %s\n", i ? "\n" : "", rules[i].name,
+                  text_or(rules[i].text), text_or(rules[i].fix));
         for (const char *line = rules[i].example; line && *line;) {
             size_t length = strcspn(line, "\n");
-            cli_print(run, "  %s %.*s\n", line == rules[i].example ? "example " : "        ", (int)length, line);
+            cli_print(run, "  %s %.*s\n", line == rules[i].example ? "example " : "        ", (int)length,
+                      line);
             line += length + (line[length] == '\n');
         }
     }

@@ -2,8 +2,10 @@
 
     build/frontier nki run examples/nki_add.py
 
-Inputs live in HBM. A kernel brings tiles of at most 128 partitions into SBUF, computes there, and sends the result back.
+Inputs live in HBM. A kernel brings tiles of at most 128 partitions into SBUF, computes there, and sends the
+result back.
 """
+
 import nki
 import nki.isa as nisa
 import nki.language as nl

@@ -1,8 +1,8 @@
 /* python/_core/arguments.c: one Python argument as the kind its descriptor declares.
  *
- * This is the whole of what the extension knows about instructions: a parser per fr_neuron_kind, chosen from a table.
- * Lists live in the call's scratch space; tiles that stand for others (deferred values of the older style) are held
- * until the call is over.
+ * This is the whole of what the extension knows about instructions: a parser per fr_neuron_kind, chosen from
+ * a table. Lists live in the call's scratch space; tiles that stand for others (deferred values of the older
+ * style) are held until the call is over.
  */
 #include "core.h"
 

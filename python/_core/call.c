@@ -1,9 +1,9 @@
 /* python/_core/call.c: the instructions as callables, all from the descriptor table.
  *
- * nisa.NAME is a builtin whose `self` holds the descriptor, a call with its defaults filled in and the interned names
- * of its parameters. A call copies the blank, parses each argument by its kind and issues. Keywords are interned by the
- * compiler, so finding a parameter is a few pointer comparisons. `name=` labels an instruction in AWS's profiler and
- * changes nothing here; `dtype=` of older kernels must agree with dst.
+ * nisa.NAME is a builtin whose `self` holds the descriptor, a call with its defaults filled in and the
+ * interned names of its parameters. A call copies the blank, parses each argument by its kind and issues.
+ * Keywords are interned by the compiler, so finding a parameter is a few pointer comparisons. `name=` labels
+ * an instruction in AWS's profiler and changes nothing here; `dtype=` of older kernels must agree with dst.
  */
 #include "core.h"
 
@@ -35,8 +35,8 @@ static bool unknown_keyword(const instruction_object *self, const char *name)
     for (int i = 0; i < self->parameters; i++)
         names[i] = self->descriptor->parameters[i].name;
     const char *nearest = fr_nearest(name, names, (size_t)self->parameters);
-    return core_usage(self->descriptor->name, "no argument '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
-                      nearest ? nearest : "", nearest ? "'?" : "");
+    return core_usage(self->descriptor->name, "no argument '%s'%s%s%s", name,
+                      nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 static bool check_dtype(const fr_neuron_call *call, const instruction_object *self, PyObject *dtype)
@@ -72,11 +72,12 @@ static bool parse_keywords(const instruction_object *self, PyObject *const *valu
     return check_dtype(call, self, dtype);
 }
 
-static bool parse_call(const instruction_object *self, PyObject *const *args, Py_ssize_t count, PyObject *names,
-                       fr_neuron_call *call, call_scratch *scratch)
+static bool parse_call(const instruction_object *self, PyObject *const *args, Py_ssize_t count,
+                       PyObject *names, fr_neuron_call *call, call_scratch *scratch)
 {
     if (count > self->parameters)
-        return core_usage(self->descriptor->name, "takes %d arguments, %d given", self->parameters, (int)count);
+        return core_usage(self->descriptor->name, "takes %d arguments, %d given", self->parameters,
+                          (int)count);
     for (Py_ssize_t i = 0; i < count; i++)
         if (!argument_parse(&self->descriptor->parameters[i], args[i], &call->argument[i], scratch,
                             self->descriptor->name))
@@ -96,7 +97,8 @@ static PyObject *instruction_call(PyObject *object, PyObject *const *args, Py_ss
     bool ok = parse_call(self, args, count, names, &call, &scratch);
     core_object *core = scratch.core ? scratch.core : state.current;
     if (ok && !core)
-        ok = core_usage(self->descriptor->name, "instructions run inside a kernel (a function with @nki.jit)");
+        ok =
+            core_usage(self->descriptor->name, "instructions run inside a kernel (a function with @nki.jit)");
     if (ok) {
         core_locate(core->core);
         status = fr_neuron_issue(core->core, &call, &error);
@@ -125,8 +127,10 @@ static PyMethodDef handle_methods[] = {
      "depends_on(...): order is kept anyway: the functional pass runs in program order"},
     {NULL, NULL, 0, NULL},
 };
-static PyType_Slot handle_slots[] = {{Py_tp_methods, handle_methods}, {Py_tp_doc, "An issued instruction."}, {0, NULL}};
-static PyType_Spec handle_spec = {"frontier_nki._core.Issued", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, handle_slots};
+static PyType_Slot handle_slots[] = {
+    {Py_tp_methods, handle_methods}, {Py_tp_doc, "An issued instruction."}, {0, NULL}};
+static PyType_Spec handle_spec = {"frontier_nki._core.Issued", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT,
+                                  handle_slots};
 PyTypeObject *make_handle_type(PyObject *module)
 {
     (void)module;
@@ -137,7 +141,8 @@ PyTypeObject *make_handle_type(PyObject *module)
 
 static PyType_Slot instruction_slots[] = {{Py_tp_doc, "The descriptor behind nisa.NAME."}, {0, NULL}};
 static PyType_Spec instruction_spec = {"frontier_nki._core.Instruction", sizeof(instruction_object), 0,
-                                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, instruction_slots};
+                                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                       instruction_slots};
 PyTypeObject *make_instruction_type(PyObject *module)
 {
     (void)module;
@@ -153,7 +158,8 @@ static PyObject *make_function(const fr_neuron_instruction *descriptor)
     self->descriptor = descriptor;
     self->blank = fr_neuron_call_of(descriptor->name);
     while (self->parameters < FR_NEURON_PARAMETERS && descriptor->parameters[self->parameters].name) {
-        self->names[self->parameters] = PyUnicode_InternFromString(descriptor->parameters[self->parameters].name);
+        self->names[self->parameters] =
+            PyUnicode_InternFromString(descriptor->parameters[self->parameters].name);
         self->parameters++;
     }
     self->method = (PyMethodDef){.ml_name = descriptor->name,

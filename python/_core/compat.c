@@ -1,8 +1,8 @@
 /* python/_core/compat.c: the extension runs on every glibc from 2.28 on.
  *
- * stat and fstat became symbols of their own with glibc 2.33; binding to those would turn away older systems that the
- * wheel serves. The kernel's structure is the C library's on the 64-bit machines we build for, so the calls are made
- * directly, under the same names, inside this library only.
+ * stat and fstat became symbols of their own with glibc 2.33; binding to those would turn away older systems
+ * that the wheel serves. The kernel's structure is the C library's on the 64-bit machines we build for, so
+ * the calls are made directly, under the same names, inside this library only.
  */
 #include <fcntl.h>
 #include <sys/stat.h>

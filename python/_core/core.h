@@ -1,12 +1,12 @@
 /* python/_core/core.h: what the files of the extension `frontier_nki._core` share.
  *
- * The extension adds no meaning of its own: it turns Python objects into fr_neuron_view and fr_neuron_call and back.
- * There is one Python type per thing of include/frontier/neuron.h - Core, Tile, Register - and one callable per
- * instruction, all made from the descriptor table; no instruction is named in this folder. Everything is written to
- * CPython's stable ABI (3.11), so one binary serves all later versions.
+ * The extension adds no meaning of its own: it turns Python objects into fr_neuron_view and fr_neuron_call
+ * and back. There is one Python type per thing of include/frontier/neuron.h - Core, Tile, Register - and one
+ * callable per instruction, all made from the descriptor table; no instruction is named in this folder.
+ * Everything is written to CPython's stable ABI (3.11), so one binary serves all later versions.
  *
- * Ownership. A Tile points to a Storage, a Storage to its Core; the last reference to a Storage releases the tensor,
- * which is how the simulated memory learns that a kernel can no longer reach it.
+ * Ownership. A Tile points to a Storage, a Storage to its Core; the last reference to a Storage releases the
+ * tensor, which is how the simulated memory learns that a kernel can no longer reach it.
  */
 #ifndef FRONTIER_PYTHON_CORE_H
 #define FRONTIER_PYTHON_CORE_H
@@ -17,15 +17,13 @@
 #include "frontier/neuron.h"
 
 typedef struct core_object {
-    PyObject_HEAD
-    fr_neuron *core;
+    PyObject_HEAD fr_neuron *core;
     fr_neuron_machine machine;
     int cores;
 } core_object;
 
 typedef struct storage_object {
-    PyObject_HEAD
-    core_object *owner;
+    PyObject_HEAD core_object *owner;
     fr_neuron_tensor *tensor;
     PyObject *name; /* str */
     bool written;   /* by an instruction: an input array that was must be read back */
@@ -35,8 +33,7 @@ enum { TILE_RANK = FR_NEURON_RANK + 1 };
 
 /* A view in the shape the kernel sees. On chip dimension 0 is the partitions and stride[0] is not used. */
 typedef struct tile_object {
-    PyObject_HEAD
-    storage_object *storage;
+    PyObject_HEAD storage_object *storage;
     fr_neuron_dtype dtype;
     fr_neuron_memory memory;
     int dims;
@@ -48,21 +45,18 @@ typedef struct tile_object {
 } tile_object;
 
 typedef struct register_object {
-    PyObject_HEAD
-    storage_object *storage;
+    PyObject_HEAD storage_object *storage;
 } register_object;
 
 /* nl.add, nl.exp, ...: what an `op=` argument may be, and callable as the function of that name. */
 typedef struct operator_object {
-    PyObject_HEAD
-    PyObject *name, *function;
+    PyObject_HEAD PyObject *name, *function;
     fr_neuron_operator op;
     fr_neuron_function activation;
 } operator_object;
 
 typedef struct instruction_object {
-    PyObject_HEAD
-    const fr_neuron_instruction *descriptor;
+    PyObject_HEAD const fr_neuron_instruction *descriptor;
     fr_neuron_call blank; /* defaults filled in */
     PyObject *names[FR_NEURON_PARAMETERS];
     int parameters;
@@ -73,12 +67,13 @@ typedef struct instruction_object {
 typedef struct core_state {
     PyTypeObject *core, *storage, *tile, *reg, *op, *instruction, *handle;
     PyObject *rule_error, *usage_error, *handle_instance;
-    core_object *current;   /* the core of the kernel that runs */
-    PyObject *package;      /* str: path prefix of the package, whose frames are not kernel lines */
-    PyObject *override;     /* (file, line) while a deferred instruction is issued, or NULL */
+    core_object *current; /* the core of the kernel that runs */
+    PyObject *package;    /* str: path prefix of the package, whose frames are not kernel lines */
+    PyObject *override;   /* (file, line) while a deferred instruction is issued, or NULL */
     PyObject *dtypes[FR_NEURON_DTYPES]; /* what tile.dtype returns: objects of the Python layer */
     PyObject *buffers;                  /* {memory name: object} for tile.buffer */
     PyObject *tile_method, *code_method, *name_method; /* interned "__nki_tile__", "nki_code", "name" */
+    PyObject *start_name, *stop_name, *step_name;
 } core_state;
 extern core_state state;
 
@@ -90,7 +85,6 @@ bool core_usage(const char *where, const char *format, ...) __attribute__((forma
 void core_locate(fr_neuron *core);
 PyObject *core_here(PyObject *module, PyObject *unused);
 
-
 /* tile.c */
 tile_object *tile_new(storage_object *storage, PyTypeObject *type);
 tile_object *tile_of_tensor(core_object *core, fr_neuron_layout layout, PyObject *name, PyTypeObject *type);
@@ -99,8 +93,10 @@ bool tile_view(const tile_object *tile, fr_neuron_view *view); /* false: Python 
 /* A new reference to the Tile that `object` is or stands for, or NULL with a Python error. */
 tile_object *tile_from(PyObject *object, const char *what);
 bool tile_is(PyObject *object);
-fr_neuron_dtype dtype_from(PyObject *object); /* a name, a numpy type, a dtype object; NO_DTYPE when unknown */
-int64_t tile_free_elements(const tile_object *tile); /* of the whole tensor, in one partition, in tile->dtype */
+fr_neuron_dtype
+dtype_from(PyObject *object); /* a name, a numpy type, a dtype object; NO_DTYPE when unknown */
+int64_t
+tile_free_elements(const tile_object *tile); /* of the whole tensor, in one partition, in tile->dtype */
 static inline bool tile_on_chip(const tile_object *tile)
 {
     return tile->memory != FR_NEURON_HBM;

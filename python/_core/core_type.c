@@ -1,7 +1,8 @@
 /* python/_core/core_type.c: Core, one simulated NeuronCore (or two that share an HBM stack).
  *
- * A kernel launch makes a Core, puts its arrays into HBM tensors, makes it the current one, runs the kernel's Python,
- * reads the outputs and asks for the time. Instructions find their core through their tiles.
+ * A kernel launch makes a Core, puts its arrays into HBM tensors, makes it the current one, runs the
+ * kernel's Python, reads the outputs and asks for the time. Instructions find their core through their
+ * tiles.
  */
 #include "core.h"
 
@@ -39,15 +40,18 @@ static void core_dealloc(PyObject *self)
 
 static fr_neuron_memory memory_named(const char *name)
 {
-    return strcmp(name, "sbuf") == 0 ? FR_NEURON_SBUF : strcmp(name, "psum") == 0 ? FR_NEURON_PSUM : FR_NEURON_HBM;
+    return strcmp(name, "sbuf") == 0   ? FR_NEURON_SBUF
+           : strcmp(name, "psum") == 0 ? FR_NEURON_PSUM
+                                       : FR_NEURON_HBM;
 }
 
 static bool layout_shape(fr_neuron_layout *layout, PyObject *shape)
 {
     Py_ssize_t dims = PySequence_Size(shape);
     if (dims < 1 || dims > FR_NEURON_RANK)
-        return PyErr_Occurred() ? false
-                                : core_usage("ndarray", "%d dimensions; a tensor has 1 to %d", (int)dims, FR_NEURON_RANK);
+        return PyErr_Occurred()
+                   ? false
+                   : core_usage("ndarray", "%d dimensions; a tensor has 1 to %d", (int)dims, FR_NEURON_RANK);
     layout->dims = (int)dims;
     for (Py_ssize_t i = 0; i < dims; i++) {
         PyObject *item = PySequence_GetItem(shape, i), *integer = item ? PyNumber_Index(item) : NULL;
@@ -67,11 +71,13 @@ static PyObject *core_tensor(PyObject *self, PyObject *args, PyObject *keywords)
     const char *memory, *dtype;
     PyObject *shape, *name, *address = Py_None, *type = (PyObject *)state.tile;
     int shared = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "ssOO|OpO:tensor", names, &memory, &dtype, &shape, &name, &address,
-                                     &shared, &type))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "ssOO|OpO:tensor", names, &memory, &dtype, &shape, &name,
+                                     &address, &shared, &type))
         return NULL;
-    fr_neuron_layout layout = {.memory = memory_named(memory), .dtype = fr_neuron_dtype_named(dtype),
-                               .shared = shared != 0, .name = PyUnicode_AsUTF8AndSize(name, NULL)};
+    fr_neuron_layout layout = {.memory = memory_named(memory),
+                               .dtype = fr_neuron_dtype_named(dtype),
+                               .shared = shared != 0,
+                               .name = PyUnicode_AsUTF8AndSize(name, NULL)};
     if (!layout.dtype) {
         core_usage("ndarray", "unknown dtype '%s'", dtype);
         return NULL;
@@ -144,13 +150,14 @@ static PyObject *core_machine(PyObject *self, void *unused)
 {
     (void)unused;
     const fr_neuron_machine *m = &((core_object *)self)->machine;
-    return Py_BuildValue("{s:s,s:i,s:L,s:L,s:L,s:L,s:d,s:d,s:d,s:i,s:d,s:d,s:s}", "name", m->name, "generation",
-                         m->generation, "sbuf_partition_bytes", (long long)m->sbuf_partition_bytes,
-                         "sbuf_usable_bytes", (long long)m->sbuf_usable_bytes, "psum_bank_bytes",
-                         (long long)m->psum_bank_bytes, "psum_banks", (long long)m->psum_banks,
-                         "hbm_stack_bytes_per_ns", m->hbm_stack_bytes_per_ns, "dma_bytes_per_ns", m->dma_bytes_per_ns,
-                         "dma_descriptor_ns", m->dma_descriptor_ns, "dma_engines", m->dma_engines, "tensor_ghz", m->clock_ghz[FR_NEURON_TENSOR],
-                         "tensor_passes_fp32", m->tensor_passes_fp32, "guesses", m->guesses);
+    return Py_BuildValue(
+        "{s:s,s:i,s:L,s:L,s:L,s:L,s:d,s:d,s:d,s:i,s:d,s:d,s:s}", "name", m->name, "generation", m->generation,
+        "sbuf_partition_bytes", (long long)m->sbuf_partition_bytes, "sbuf_usable_bytes",
+        (long long)m->sbuf_usable_bytes, "psum_bank_bytes", (long long)m->psum_bank_bytes, "psum_banks",
+        (long long)m->psum_banks, "hbm_stack_bytes_per_ns", m->hbm_stack_bytes_per_ns, "dma_bytes_per_ns",
+        m->dma_bytes_per_ns, "dma_descriptor_ns", m->dma_descriptor_ns, "dma_engines", m->dma_engines,
+        "tensor_ghz", m->clock_ghz[FR_NEURON_TENSOR], "tensor_passes_fp32", m->tensor_passes_fp32, "guesses",
+        m->guesses);
 }
 
 static PyObject *core_count(PyObject *self, void *unused)
@@ -180,11 +187,15 @@ static PyMethodDef core_methods[] = {
 };
 
 static PyType_Slot core_slots[] = {
-    {Py_tp_new, core_new},         {Py_tp_dealloc, core_dealloc},
-    {Py_tp_methods, core_methods}, {Py_tp_getset, core_attributes},
-    {Py_tp_doc, "Core(machine file, cores=1)"}, {0, NULL},
+    {Py_tp_new, core_new},
+    {Py_tp_dealloc, core_dealloc},
+    {Py_tp_methods, core_methods},
+    {Py_tp_getset, core_attributes},
+    {Py_tp_doc, "Core(machine file, cores=1)"},
+    {0, NULL},
 };
-static PyType_Spec core_spec = {"frontier_nki._core.Core", sizeof(core_object), 0, Py_TPFLAGS_DEFAULT, core_slots};
+static PyType_Spec core_spec = {"frontier_nki._core.Core", sizeof(core_object), 0, Py_TPFLAGS_DEFAULT,
+                                core_slots};
 PyTypeObject *make_core_type(PyObject *module)
 {
     (void)module;

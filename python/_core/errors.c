@@ -1,8 +1,8 @@
 /* python/_core/errors.c: fr_error as Python exceptions.
  *
- * RuleError: the kernel broke a rule of the machine. UsageError: a call that means nothing (an unknown argument, a
- * wrong kind of value). Both carry where, what and hint; their text is the three together, so a kernel's traceback
- * alone says the line, the instruction, the values and the usual fix.
+ * RuleError: the kernel broke a rule of the machine. UsageError: a call that means nothing (an unknown
+ * argument, a wrong kind of value). Both carry where, what and hint; their text is the three together, so a
+ * kernel's traceback alone says the line, the instruction, the values and the usual fix.
  */
 #include "core.h"
 

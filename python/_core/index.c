@@ -1,9 +1,10 @@
 /* python/_core/index.c: tile[...]: integers, slices with steps, ..., None, and dynamic starts.
  *
- * The result is another view; nothing is copied. On chip an integer index of dimension 0 keeps a partition dimension of
- * size 1, and a result has at least two dimensions; in HBM an indexed dimension is dropped and at least one is kept.
- * Slices may not leave the tensor: Python's silent clamping would hide a kernel's mistake. nl.ds(start, size) with a
- * register as start, and a register as index, become the view's dynamic offset; there can be one.
+ * The result is another view; nothing is copied. On chip an integer index of dimension 0 keeps a partition
+ * dimension of size 1, and a result has at least two dimensions; in HBM an indexed dimension is dropped and
+ * at least one is kept. Slices may not leave the tensor: Python's silent clamping would hide a kernel's
+ * mistake. nl.ds(start, size) with a register as start, and a register as index, become the view's dynamic
+ * offset; there can be one.
  */
 #include "core.h"
 
@@ -67,15 +68,18 @@ typedef struct bound {
     PyObject *dynamic; /* borrowed from the slice */
 } bound;
 
-static bool bound_of(PyObject *slice, const char *name, bound *out)
+static bool bound_of(PyObject *slice, PyObject *name, bound *out)
 {
-    PyObject *value = PyObject_GetAttrString(slice, name);
+    PyObject *value = PyObject_GetAttr(slice, name);
     *out = (bound){0};
     if (!value)
         return false;
     if (PyObject_TypeCheck(value, state.reg)) {
         out->dynamic = value;
         out->given = true;
+    } else if (PyLong_Check(value)) {
+        out->given = true;
+        out->value = PyLong_AsLongLong(value);
     } else if (value != Py_None) {
         PyObject *integer = PyNumber_Index(value);
         out->given = true;
@@ -97,7 +101,8 @@ static bool take_slice(walk *w, PyObject *slice)
 {
     bound start, stop, step;
     int64_t size = w->from->shape[w->in];
-    if (!bound_of(slice, "start", &start) || !bound_of(slice, "stop", &stop) || !bound_of(slice, "step", &step))
+    if (!bound_of(slice, state.start_name, &start) || !bound_of(slice, state.stop_name, &stop) ||
+        !bound_of(slice, state.step_name, &step))
         return false;
     if (start.dynamic || stop.dynamic || step.dynamic)
         return core_usage("index", "a slice with a register needs nl.ds(register, size)");
@@ -130,7 +135,8 @@ static bool take_dynamic(walk *w, PyObject *item)
         ok = out_of_bounds(w, 0, count);
     } else if (PyLong_Check(start)) { /* a range of the loop constructs, used as an index */
         int64_t first = PyLong_AsLongLong(start);
-        ok = first >= 0 && first + count <= w->from->shape[w->in] ? true : out_of_bounds(w, first, first + count);
+        ok = first >= 0 && first + count <= w->from->shape[w->in] ? true
+                                                                  : out_of_bounds(w, first, first + count);
         if (ok)
             advance(w, first);
         ok = ok && emit(w, count, w->from->stride[w->in]);

@@ -1,7 +1,7 @@
 /* python/_core/module.c: the module frontier_nki._core: its types, exceptions and functions.
  *
- * The state is one per process, as the simulator's use is: a script that runs kernels. It is filled once, when the
- * module is imported, and afterwards only `current` and `override` change.
+ * The state is one per process, as the simulator's use is: a script that runs kernels. It is filled once,
+ * when the module is imported, and afterwards only `current` and `override` change.
  */
 #include "core.h"
 
@@ -96,11 +96,18 @@ static PyMethodDef functions[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static struct PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "frontier_nki._core", "The NeuronCore simulator, as include/frontier/neuron.h has it.", -1,
-    functions, NULL, NULL, NULL, NULL};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
+                                        "frontier_nki._core",
+                                        "The NeuronCore simulator, as include/frontier/neuron.h has it.",
+                                        -1,
+                                        functions,
+                                        NULL,
+                                        NULL,
+                                        NULL,
+                                        NULL};
 
-static bool add_type(PyObject *module, PyTypeObject **slot, PyTypeObject *(*make)(PyObject *), const char *name)
+static bool add_type(PyObject *module, PyTypeObject **slot, PyTypeObject *(*make)(PyObject *),
+                     const char *name)
 {
     *slot = make(module);
     return *slot && PyModule_AddObjectRef(module, name, (PyObject *)*slot) == 0;
@@ -119,8 +126,8 @@ static bool add_types(PyObject *module)
 
 static bool add_exceptions(PyObject *module)
 {
-    state.rule_error = PyErr_NewExceptionWithDoc("frontier_nki.RuleError", "The kernel breaks a rule of the machine.",
-                                                 NULL, NULL);
+    state.rule_error = PyErr_NewExceptionWithDoc("frontier_nki.RuleError",
+                                                 "The kernel breaks a rule of the machine.", NULL, NULL);
     state.usage_error = PyErr_NewExceptionWithDoc("frontier_nki.UsageError", "A call that means nothing.",
                                                   PyExc_TypeError, NULL);
     return state.rule_error && state.usage_error &&
@@ -137,8 +144,11 @@ PyMODINIT_FUNC PyInit__core(void)
     state.tile_method = PyUnicode_InternFromString("__nki_tile__");
     state.code_method = PyUnicode_InternFromString("nki_code");
     state.name_method = PyUnicode_InternFromString("name");
-    if (!state.tile_method || !state.code_method || !state.name_method || !add_types(module) ||
-        !add_exceptions(module)) {
+    state.start_name = PyUnicode_InternFromString("start");
+    state.stop_name = PyUnicode_InternFromString("stop");
+    state.step_name = PyUnicode_InternFromString("step");
+    if (!state.tile_method || !state.code_method || !state.name_method || !state.start_name ||
+        !state.stop_name || !state.step_name || !add_types(module) || !add_exceptions(module)) {
         Py_DECREF(module);
         return NULL;
     }

@@ -1,7 +1,8 @@
 /* python/_core/operators.c: Operator, what nl.add and nl.exp are.
  *
- * A kernel uses the same name as an instruction's `op=` and as a function of tiles: nl.add(x, y). So an Operator carries
- * the codes of both tables (ALU operator, activation function) and, given by the Python layer, the function to call.
+ * A kernel uses the same name as an instruction's `op=` and as a function of tiles: nl.add(x, y). So an
+ * Operator carries the codes of both tables (ALU operator, activation function) and, given by the Python
+ * layer, the function to call.
  */
 #include "core.h"
 
@@ -77,12 +78,16 @@ static PyGetSetDef operator_attributes[] = {
 };
 
 static PyType_Slot operator_slots[] = {
-    {Py_tp_new, operator_new},       {Py_tp_dealloc, operator_dealloc}, {Py_tp_call, operator_call},
-    {Py_tp_repr, operator_repr},     {Py_tp_getset, operator_attributes},
-    {Py_tp_doc, "An ALU operator or activation function, callable on tiles."}, {0, NULL},
+    {Py_tp_new, operator_new},
+    {Py_tp_dealloc, operator_dealloc},
+    {Py_tp_call, operator_call},
+    {Py_tp_repr, operator_repr},
+    {Py_tp_getset, operator_attributes},
+    {Py_tp_doc, "An ALU operator or activation function, callable on tiles."},
+    {0, NULL},
 };
-static PyType_Spec operator_spec = {"frontier_nki._core.Operator", sizeof(operator_object), 0, Py_TPFLAGS_DEFAULT,
-                                    operator_slots};
+static PyType_Spec operator_spec = {"frontier_nki._core.Operator", sizeof(operator_object), 0,
+                                    Py_TPFLAGS_DEFAULT, operator_slots};
 PyTypeObject *make_operator_type(PyObject *module)
 {
     (void)module;

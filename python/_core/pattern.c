@@ -1,9 +1,10 @@
 /* python/_core/pattern.c: explicit access patterns and the view methods.
  *
- * tile.ap(pattern, ...) addresses the underlying tensor, whatever the view was: [stride, size] pairs, outermost first.
- * On chip the first pair must be [elements of a partition, partitions], because the hardware walks partitions one by
- * one with the same pattern in each. permute, broadcast, expand_dim, squeeze_dim, reshape, view and the rest compose
- * with the view they are called on and never copy; where no pattern expresses the result they say so.
+ * tile.ap(pattern, ...) addresses the underlying tensor, whatever the view was: [stride, size] pairs,
+ * outermost first. On chip the first pair must be [elements of a partition, partitions], because the
+ * hardware walks partitions one by one with the same pattern in each. permute, broadcast, expand_dim,
+ * squeeze_dim, reshape, view and the rest compose with the view they are called on and never copy; where no
+ * pattern expresses the result they say so.
  */
 #include "core.h"
 
@@ -86,13 +87,16 @@ static bool place_offset(tile_object *tile, PyObject *offset)
         tile->offset = tile_on_chip(tile) ? start % row : start;
     }
     if (tile_on_chip(tile) && tile->shape[0] > 1 && tile->stride[0] != row)
-        return core_usage("ap", "the first pair walks partitions: its stride must be the %lld elements of a partition, not %lld",
-                          (long long)row, (long long)tile->stride[0]);
+        return core_usage(
+            "ap",
+            "the first pair walks partitions: its stride must be the %lld elements of a partition, not %lld",
+            (long long)row, (long long)tile->stride[0]);
     return true;
 }
 
 /* One unit of a dynamic offset moves by a whole entry of dimension `dim` of the tensor ap was called on. */
-static bool dynamic_offset(tile_object *tile, const tile_object *base, PyObject *scalar, PyObject *vector, int dim)
+static bool dynamic_offset(tile_object *tile, const tile_object *base, PyObject *scalar, PyObject *vector,
+                           int dim)
 {
     if (scalar != Py_None && vector != Py_None)
         return core_usage("ap", "scalar_offset and vector_offset exclude each other");
@@ -109,12 +113,13 @@ static bool dynamic_offset(tile_object *tile, const tile_object *base, PyObject 
 
 static PyObject *tile_ap(PyObject *self, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim", "dtype", NULL};
+    static char *names[] = {"pattern", "offset", "scalar_offset", "vector_offset", "indirect_dim",
+                            "dtype",   NULL};
     PyObject *pattern, *offset = Py_None, *scalar = Py_None, *vector = Py_None, *dtype = Py_None;
     const tile_object *base = (tile_object *)self;
     int dim = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOiO:ap", names, &pattern, &offset, &scalar, &vector, &dim,
-                                     &dtype))
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOiO:ap", names, &pattern, &offset, &scalar, &vector,
+                                     &dim, &dtype))
         return NULL;
     tile_object *tile = tile_copy(base);
     if (!tile)
@@ -225,7 +230,8 @@ static PyObject *tile_squeeze(PyObject *self, PyObject *argument)
     if (PyErr_Occurred() || !dimension(from, "squeeze_dim", &dim, 1))
         return NULL;
     if (from->shape[dim] != 1 || from->dims == 1) {
-        core_usage("squeeze_dim", "dimension %d has size %lld, it must be 1", dim, (long long)from->shape[dim]);
+        core_usage("squeeze_dim", "dimension %d has size %lld, it must be 1", dim,
+                   (long long)from->shape[dim]);
         return NULL;
     }
     tile_object *tile = tile_copy(from);
@@ -238,7 +244,8 @@ static PyObject *tile_squeeze(PyObject *self, PyObject *argument)
     return (PyObject *)tile;
 }
 
-/* Strides of `shape` over the elements of `tile` from dimension `first` on, or false when no pattern expresses it. */
+/* Strides of `shape` over the elements of `tile` from dimension `first` on, or false when no pattern
+ * expresses it. */
 static bool restride(const tile_object *tile, int first, const int64_t *shape, int dims, int64_t *stride)
 {
     int old = tile->dims - 1, at = dims - 1;
@@ -281,7 +288,8 @@ static tile_object *reshaped(const tile_object *from, int64_t *shape, int dims)
     if (hole >= 0 && want > 0)
         want *= shape[hole] = have / want;
     if (want != have || (first && (dims < 1 || shape[0] != from->shape[0]))) {
-        core_usage("reshape", first ? "the shapes differ in size or partitions" : "the shapes differ in size");
+        core_usage("reshape",
+                   first ? "the shapes differ in size or partitions" : "the shapes differ in size");
         return NULL;
     }
     tile_object *tile = tile_copy(from);
@@ -321,7 +329,9 @@ static PyObject *tile_reshape_dim(PyObject *self, PyObject *args)
         product *= split[i] == -1 ? 1 : split[i];
     for (int i = 0; i < from->dims; i++)
         for (int j = 0; j < (i == dim ? parts : 1); j++)
-            shape[dims++] = i != dim ? from->shape[i] : split[j] == -1 && product ? from->shape[dim] / product : split[j];
+            shape[dims++] = i != dim                    ? from->shape[i]
+                            : split[j] == -1 && product ? from->shape[dim] / product
+                                                        : split[j];
     if (dims > TILE_RANK) {
         core_usage("reshape_dim", "more than %d dimensions", TILE_RANK);
         return NULL;
@@ -334,8 +344,8 @@ static PyObject *tile_flatten(PyObject *self, PyObject *args)
     int start, end, dims = 0;
     int64_t shape[TILE_RANK];
     const tile_object *from = (tile_object *)self;
-    if (!PyArg_ParseTuple(args, "ii:flatten_dims", &start, &end) || !dimension(from, "flatten_dims", &start, 1) ||
-        !dimension(from, "flatten_dims", &end, 1))
+    if (!PyArg_ParseTuple(args, "ii:flatten_dims", &start, &end) ||
+        !dimension(from, "flatten_dims", &start, 1) || !dimension(from, "flatten_dims", &end, 1))
         return NULL;
     for (int i = 0; i < from->dims; i++) {
         if (i > start && i <= end)
@@ -416,13 +426,15 @@ static PyObject *tile_view_dtype(PyObject *self, PyObject *dtype)
     tile->dtype = to;
     if (old == new)
         return (PyObject *)tile;
-    bool whole = tile->shape[last] * old % new == 0 && tile->offset * old % new == 0 && tile->stride[last] == 1;
+    bool whole =
+        tile->shape[last] * old % new == 0 && tile->offset *old % new == 0 && tile->stride[last] == 1;
     for (int i = tile_on_chip(tile) ? 1 : 0; i < last; i++) {
         whole = whole && tile->stride[i] * old % new == 0;
         tile->stride[i] = tile->stride[i] * old / new;
     }
     if (!whole || (last == 0 && tile_on_chip(tile))) {
-        core_usage("view", "the last dimension must be contiguous and a whole number of %s", fr_neuron_dtype_name(to));
+        core_usage("view", "the last dimension must be contiguous and a whole number of %s",
+                   fr_neuron_dtype_name(to));
         return (PyObject *)give_up(tile);
     }
     tile->shape[last] = tile->shape[last] * old / new;
@@ -449,7 +461,8 @@ static PyObject *tile_slice(PyObject *self, PyObject *args, PyObject *keywords)
     return answer;
 }
 
-/* The general view, for the older style's index tiles: partition, partitions (0 in HBM), offset, [(stride, size)]. */
+/* The general view, for the older style's index tiles: partition, partitions (0 in HBM), offset, [(stride,
+ * size)]. */
 static PyObject *tile_pattern(PyObject *self, PyObject *args)
 {
     int partition;

@@ -1,8 +1,8 @@
 /* python/_core/registers.c: Register, a 32-bit value of an engine's sequencer.
  *
- * Registers hold what is only known while the kernel runs: loop counters of nl.dynamic_range, numbers loaded from
- * tensors. The functional pass runs in program order, so their value is known here too: int(register), comparisons,
- * `while register:` and arithmetic work as on the chip, where the sequencer does them.
+ * Registers hold what is only known while the kernel runs: loop counters of nl.dynamic_range, numbers loaded
+ * from tensors. The functional pass runs in program order, so their value is known here too: int(register),
+ * comparisons, `while register:` and arithmetic work as on the chip, where the sequencer does them.
  */
 #include "core.h"
 
@@ -23,7 +23,8 @@ bool register_read(const register_object *reg, int64_t *value)
 register_object *register_new(core_object *core, int64_t value)
 {
     fr_error error = {0};
-    fr_neuron_layout layout = {.memory = FR_NEURON_REGISTER, .dtype = FR_NEURON_INT32, .dims = 1, .shape = {1}};
+    fr_neuron_layout layout = {
+        .memory = FR_NEURON_REGISTER, .dtype = FR_NEURON_INT32, .dims = 1, .shape = {1}};
     PyObject *name = PyUnicode_InternFromString("register");
     tile_object *tile = name ? tile_of_tensor(core, layout, name, state.tile) : NULL;
     Py_XDECREF(name);
@@ -78,7 +79,8 @@ static PyObject *calculate(PyObject *a, PyObject *b, PyObject *(*function)(PyObj
     PyObject *owner = PyObject_TypeCheck(a, state.reg) ? a : b;
     int64_t value = PyLong_AsLongLong(result);
     Py_DECREF(result);
-    return PyErr_Occurred() ? NULL : (PyObject *)register_new(((register_object *)owner)->storage->owner, value);
+    return PyErr_Occurred() ? NULL
+                            : (PyObject *)register_new(((register_object *)owner)->storage->owner, value);
 }
 
 static PyObject *register_add(PyObject *a, PyObject *b)
@@ -126,8 +128,9 @@ static int register_true(PyObject *self)
 static PyObject *register_repr(PyObject *self)
 {
     int64_t value;
-    return register_read((register_object *)self, &value) ? PyUnicode_FromFormat("register(%lld)", (long long)value)
-                                                          : NULL;
+    return register_read((register_object *)self, &value)
+               ? PyUnicode_FromFormat("register(%lld)", (long long)value)
+               : NULL;
 }
 
 static void register_dealloc(PyObject *self)

@@ -1,8 +1,9 @@
 /* python/_core/source.c: which line of the kernel is running.
  *
- * Every instruction's record names its source line. The line is that of the innermost Python frame that is not part of
- * this package. Asking Python costs more than the rest of a call when done naively, so the answer for a code object -
- * ours or a kernel's, and its file name - is remembered in a small table; the code objects in it are kept alive.
+ * Every instruction's record names its source line. The line is that of the innermost Python frame that is
+ * not part of this package. Asking Python costs more than the rest of a call when done naively, so the
+ * answer for a code object - ours or a kernel's, and its file name - is remembered in a small table; the
+ * code objects in it are kept alive.
  */
 #include "core.h"
 

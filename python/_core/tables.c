@@ -9,8 +9,9 @@ static PyObject *parameters_of(const fr_neuron_instruction *instruction)
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < FR_NEURON_PARAMETERS && instruction->parameters[i].name; i++) {
         const fr_neuron_parameter *p = &instruction->parameters[i];
-        PyObject *item = Py_BuildValue("{s:s,s:i,s:i,s:d,s:z,s:z}", "name", p->name, "kind", (int)p->kind, "required",
-                                       (int)p->required, "default", p->number, "choices", p->choices, "text", p->text);
+        PyObject *item =
+            Py_BuildValue("{s:s,s:i,s:i,s:d,s:z,s:z}", "name", p->name, "kind", (int)p->kind, "required",
+                          (int)p->required, "default", p->number, "choices", p->choices, "text", p->text);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -26,9 +27,9 @@ PyObject *table_instructions(PyObject *module, PyObject *unused)
     const fr_neuron_instruction *const *table = fr_neuron_instructions(&count);
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < count; i++) {
-        PyObject *item = Py_BuildValue("{s:s,s:z,s:i,s:N,s:z}", "name", table[i]->name, "summary", table[i]->summary,
-                                       "least_generation", table[i]->least_generation, "parameters",
-                                       parameters_of(table[i]), "example", table[i]->example);
+        PyObject *item = Py_BuildValue("{s:s,s:z,s:i,s:N,s:z}", "name", table[i]->name, "summary",
+                                       table[i]->summary, "least_generation", table[i]->least_generation,
+                                       "parameters", parameters_of(table[i]), "example", table[i]->example);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
@@ -44,8 +45,8 @@ PyObject *table_rules(PyObject *module, PyObject *unused)
     const fr_neuron_rule *table = fr_neuron_rules(&count);
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < count; i++) {
-        PyObject *item = Py_BuildValue("{s:s,s:z,s:z,s:z}", "name", table[i].name, "text", table[i].text, "fix",
-                                       table[i].fix, "example", table[i].example);
+        PyObject *item = Py_BuildValue("{s:s,s:z,s:z,s:z}", "name", table[i].name, "text", table[i].text,
+                                       "fix", table[i].fix, "example", table[i].example);
         if (!item || PyList_Append(list, item) < 0)
             Py_CLEAR(list);
         Py_XDECREF(item);

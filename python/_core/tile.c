@@ -1,8 +1,9 @@
 /* python/_core/tile.c: Tile, what a kernel holds: a view of a tensor in SBUF, PSUM or HBM.
  *
- * A Tile is a reference, never a value: slicing makes another view of the same storage. Its shape and strides are those
- * the kernel wrote; tile_view turns them into the fr_neuron_view that an instruction takes. On chip dimension 0 is the
- * partitions. Slicing is in index.c, access patterns and the view methods in pattern.c.
+ * A Tile is a reference, never a value: slicing makes another view of the same storage. Its shape and
+ * strides are those the kernel wrote; tile_view turns them into the fr_neuron_view that an instruction
+ * takes. On chip dimension 0 is the partitions. Slicing is in index.c, access patterns and the view methods
+ * in pattern.c.
  */
 #include "core.h"
 
@@ -366,7 +367,8 @@ static PyObject *tile_transfer(PyObject *self, PyObject *array, bool write)
     Py_buffer buffer;
     fr_error error = {0};
     tile_object *tile = (tile_object *)self;
-    if (PyObject_GetBuffer(array, &buffer, write ? PyBUF_C_CONTIGUOUS : PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) < 0)
+    if (PyObject_GetBuffer(array, &buffer, write ? PyBUF_C_CONTIGUOUS : PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE) <
+        0)
         return NULL;
     fr_status status =
         write ? fr_neuron_tensor_write(tile->storage->tensor, buffer.buf, (size_t)buffer.len, &error)

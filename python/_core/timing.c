@@ -1,7 +1,8 @@
 /* python/_core/timing.c: the clock's answer as Python data.
  *
- * core.time() is fr_neuron_timing field by field; engines and stalls become dicts by name. core.lines() replays once
- * more with an event callback and sums busy and stalled nanoseconds by the kernel's source line.
+ * core.time() is fr_neuron_timing field by field; engines and stalls become dicts by name. core.lines()
+ * replays once more with an event callback and sums busy and stalled nanoseconds by the kernel's source
+ * line.
  */
 #include "core.h"
 
@@ -9,10 +10,14 @@
 #include <string.h>
 
 static const char *const stall_names[FR_NEURON_STALLS] = {
-    [FR_NEURON_STALL_NONE] = "none",         [FR_NEURON_STALL_DATA] = "data",
-    [FR_NEURON_STALL_REUSE] = "buffer reuse", [FR_NEURON_STALL_DMA] = "DMA",
-    [FR_NEURON_STALL_BANK] = "PSUM bank or port", [FR_NEURON_STALL_TABLE] = "activation table",
-    [FR_NEURON_STALL_THROTTLE] = "PE warm-up", [FR_NEURON_STALL_QUEUE] = "DMA queue or HBM",
+    [FR_NEURON_STALL_NONE] = "none",
+    [FR_NEURON_STALL_DATA] = "data",
+    [FR_NEURON_STALL_REUSE] = "buffer reuse",
+    [FR_NEURON_STALL_DMA] = "DMA",
+    [FR_NEURON_STALL_BANK] = "PSUM bank or port",
+    [FR_NEURON_STALL_TABLE] = "activation table",
+    [FR_NEURON_STALL_THROTTLE] = "PE warm-up",
+    [FR_NEURON_STALL_QUEUE] = "DMA queue or HBM",
 };
 
 static bool put(PyObject *dict, const char *key, PyObject *value)
@@ -59,12 +64,12 @@ PyObject *core_time(PyObject *self, PyObject *unused)
     if (status != FR_OK)
         return core_raise(status, &error);
     PyObject *dict = Py_BuildValue(
-        "{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:L,s:L,s:d,s:L,s:L}", "predicted_ns", t.predicted_ns, "lower_bound_ns",
-        t.lower_bound_ns, "program_order_ns", t.program_order_ns, "launch_ns", t.launch_ns, "flops", t.flops,
-        "hbm_read_bytes", t.hbm_read_bytes, "hbm_write_bytes", t.hbm_write_bytes, "dma_bytes", t.dma_bytes,
-        "dma_descriptors", t.dma_descriptors, "sbuf_peak_bytes", (long long)t.sbuf_peak_bytes, "psum_peak_banks",
-        (long long)t.psum_peak_banks, "spill_bytes", t.spill_bytes, "instructions", (long long)t.instructions,
-        "guessed", (long long)t.guessed);
+        "{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:L,s:L,s:d,s:L,s:L}", "predicted_ns", t.predicted_ns,
+        "lower_bound_ns", t.lower_bound_ns, "program_order_ns", t.program_order_ns, "launch_ns", t.launch_ns,
+        "flops", t.flops, "hbm_read_bytes", t.hbm_read_bytes, "hbm_write_bytes", t.hbm_write_bytes,
+        "dma_bytes", t.dma_bytes, "dma_descriptors", t.dma_descriptors, "sbuf_peak_bytes",
+        (long long)t.sbuf_peak_bytes, "psum_peak_banks", (long long)t.psum_peak_banks, "spill_bytes",
+        t.spill_bytes, "instructions", (long long)t.instructions, "guessed", (long long)t.guessed);
     if (dict && (!put(dict, "busy_ns", engine_dict(t.busy_ns)) || !put(dict, "stall_ns", stall_dict(&t))))
         Py_CLEAR(dict);
     return dict;
@@ -137,9 +142,9 @@ PyObject *core_lines(PyObject *self, PyObject *unused)
     fr_neuron *core = ((core_object *)self)->core;
     fr_status status =
         fr_neuron_time(core, &timing, &(fr_neuron_time_options){.event = add_event, .user = &table}, &error);
-    PyObject *list = status != FR_OK  ? core_raise(status, &error)
-                     : table.failed ? PyErr_NoMemory()
-                                    : line_list(core, &table);
+    PyObject *list = status != FR_OK ? core_raise(status, &error)
+                     : table.failed  ? PyErr_NoMemory()
+                                     : line_list(core, &table);
     free(table.lines);
     return list;
 }

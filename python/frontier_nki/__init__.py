@@ -1,12 +1,14 @@
 """frontier_nki: unmodified NKI kernels on a simulated NeuronCore: right numbers, honest time.
 
-    python -m frontier_nki SCRIPT [args]      runs SCRIPT with `nki` and `neuronxcc.nki` served by this package
+    python -m frontier_nki SCRIPT [args]   runs SCRIPT, with `nki` and `neuronxcc.nki` from here
     import frontier_nki; frontier_nki.install()   the same inside a process of your own
 
-Layers, bottom up: _core (C: tiles, instructions, the clock), types (dtypes and memory regions), arrays (numpy and torch
-in, numpy and torch out), session (what a launch has and leaves behind), launch (@nki.jit), ops (nl.add and friends as
-instructions), old (the older style: values, masks, index tiles), front/ (the modules a script imports), report.
+Layers, bottom up: _core (C: tiles, instructions, the clock), types (dtypes and memory regions), arrays
+(numpy and torch in, numpy and torch out), session (what a launch has and leaves behind), launch (@nki.jit),
+ops (nl.add and friends as instructions), old (the older style: values, masks, index tiles), front/ (the
+modules a script imports), report.
 """
+
 import os as _os
 
 from . import _core

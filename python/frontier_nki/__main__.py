@@ -1,8 +1,10 @@
 """python -m frontier_nki SCRIPT [args]: the command behind `frontier nki run`, compare, check and accept.
 
-Runs a script as Python would, with `nki` and `neuronxcc.nki` served by the simulator, and reports on the kernels it
-launched. What the script prints is left alone; under --json it goes to stderr and the last line of stdout is the object.
+Runs a script as Python would, with `nki` and `neuronxcc.nki` served by the simulator, and reports on the
+kernels it launched. What the script prints is left alone; under --json it goes to stderr and the last line
+of stdout is the object.
 """
+
 import argparse
 import json
 import os
@@ -13,8 +15,10 @@ import traceback
 try:
     import numpy  # noqa: F401
 except ImportError:
-    sys.exit("frontier: error: numpy: this Python has no numpy, which kernels' inputs and outputs are\n"
-             "  hint: apt-get install python3-numpy, or python3 -m pip install numpy")
+    sys.exit(
+        "frontier: error: numpy: this Python has no numpy, which kernels' inputs and outputs are\n"
+        "  hint: apt-get install python3-numpy, or python3 -m pip install numpy"
+    )
 
 from . import _core, finder, report, session  # noqa: E402
 
@@ -48,9 +52,13 @@ def parser():
 
 def kernel_frames(error):
     """The traceback without this package's own frames."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__)
-              if not f.filename.startswith(os.path.dirname(os.path.abspath(__file__))) and "runpy" not in f.filename
-              and "<frozen" not in f.filename]
+    frames = [
+        f
+        for f in traceback.extract_tb(error.__traceback__)
+        if not f.filename.startswith(os.path.dirname(os.path.abspath(__file__)))
+        and "runpy" not in f.filename
+        and "<frozen" not in f.filename
+    ]
     return "".join(traceback.format_list(frames[-3:]))
 
 
@@ -65,7 +73,9 @@ def run_script(path, arguments):
     except (_core.RuleError, _core.UsageError) as error:
         sys.stderr.write(kernel_frames(error))
         text = str(error).split("\n  fix: ")
-        report.error = say("kernel", text[0], text[1] if len(text) > 1 else "frontier nki rules lists the rules")
+        report.error = say(
+            "kernel", text[0], text[1] if len(text) > 1 else "frontier nki rules lists the rules"
+        )
         return ANSWER_NO
     except Exception:
         traceback.print_exc()
@@ -78,13 +88,17 @@ def announce_aws(backend):
     if backend == "aws":
         return where is not None
     if where:
-        report.note(f"AWS's own package is installed ({where}); this run uses the simulator, --backend aws uses theirs")
+        report.note(
+            f"AWS's own package is installed ({where}); the simulator runs, --backend aws uses theirs"
+        )
     return True
 
 
 def finish(code, out):
-    machines = {name: _core.Core(session.machine_named(name)[1]).machine for name in
-                {r.machine for r in session.results}}
+    machines = {
+        name: _core.Core(session.machine_named(name)[1]).machine
+        for name in {r.machine for r in session.results}
+    }
     if report.json_mode:
         answer = report.as_json(session.results, machines)
         answer["exit"] = code
@@ -102,9 +116,11 @@ def finish(code, out):
 def main(arguments):
     if arguments[:1] == ["accept"]:
         from .accept import main as accept
+
         return accept(arguments[1:])
     if arguments[:1] in (["compare"], ["check"]):
         from . import checks
+
         return checks.main(arguments)
     options = parser().parse_args(arguments)
     report.json_mode = options.json
@@ -113,8 +129,12 @@ def main(arguments):
     if not os.path.exists(options.script):
         return fail(3, options.script, "no such script", "frontier nki run SCRIPT")
     if not announce_aws(options.backend):
-        return fail(ENVIRONMENT, "--backend aws", "AWS's nki package is not installed in this Python",
-                    "leave --backend out to use the simulator")
+        return fail(
+            ENVIRONMENT,
+            "--backend aws",
+            "AWS's nki package is not installed in this Python",
+            "leave --backend out to use the simulator",
+        )
     out = sys.stdout
     if options.json:
         sys.stdout = sys.stderr
@@ -130,4 +150,10 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        status = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # like head: the reader has what it wanted
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = OK
+    sys.exit(status)

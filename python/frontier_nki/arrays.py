@@ -1,8 +1,9 @@
 """Arrays in and out: numpy, torch where it is installed, and types numpy has no name for.
 
-bf16 and fp8 travel as ml_dtypes arrays where that package is installed, else as Tagged: unsigned integers of the same
-width that know what they stand for and convert with astype(float32).
+bf16 and fp8 travel as ml_dtypes arrays where that package is installed, else as Tagged: unsigned integers
+of the same width that know what they stand for and convert with astype(float32).
 """
+
 import sys
 
 import numpy as np
@@ -41,6 +42,7 @@ def numpy_dtype(dtype):
         pass
     try:
         import ml_dtypes
+
         return np.dtype(getattr(ml_dtypes, name))
     except (ImportError, AttributeError):
         return None
@@ -52,9 +54,16 @@ def is_torch(value):
 
 
 def is_array(value):
-    return isinstance(value, np.ndarray) or is_torch(value) or (
-        hasattr(value, "__array__") and hasattr(value, "dtype") and hasattr(value, "shape")
-        and not isinstance(value, (np.generic, _core.Tile)))
+    return (
+        isinstance(value, np.ndarray)
+        or is_torch(value)
+        or (
+            hasattr(value, "__array__")
+            and hasattr(value, "dtype")
+            and hasattr(value, "shape")
+            and not isinstance(value, (np.generic, _core.Tile))
+        )
+    )
 
 
 def host_array(value):
@@ -64,6 +73,7 @@ def host_array(value):
         name = str(tensor.dtype).removeprefix("torch.")
         if name == "bfloat16" or name.startswith("float8"):
             import torch
+
             raw = torch.int16 if tensor.element_size() == 2 else torch.uint8
             return np.ascontiguousarray(tensor.view(raw).numpy()), dtype_of(name)
         return np.ascontiguousarray(tensor.numpy()), dtype_of(name)
@@ -72,7 +82,9 @@ def host_array(value):
     if tag:
         return array, dtype_of(tag)
     if array.dtype in (np.float64, np.int64, np.uint64):  # the machine has no 64-bit types
-        array = np.ascontiguousarray(array.astype({"f": np.float32, "i": np.int32, "u": np.uint32}[array.dtype.kind]))
+        array = np.ascontiguousarray(
+            array.astype({"f": np.float32, "i": np.int32, "u": np.uint32}[array.dtype.kind])
+        )
     if name_of(array.dtype) is None:
         raise _core.UsageError(f"an array of {array.dtype} is nothing the machine can hold")
     return array, dtype_of(array.dtype)
@@ -116,13 +128,15 @@ def read(tile):
         itemsize = flat.itemsize
         if tile.memory != "hbm":
             strides[0] = strides[0] * array.itemsize // itemsize
-    view = np.lib.stride_tricks.as_strided(flat[tile.offset:], tile.shape, [s * itemsize for s in strides],
-                                           subok=True, writeable=False)
+    view = np.lib.stride_tricks.as_strided(
+        flat[tile.offset :], tile.shape, [s * itemsize for s in strides], subok=True, writeable=False
+    )
     return view.copy()
 
 
 def to_torch(array):
     import torch
+
     tag = getattr(array, "nki_dtype", None) or str(array.dtype)
     if tag == "bfloat16" or tag.startswith("float8"):
         raw = np.asarray(array).view(np.int16 if array.itemsize == 2 else np.uint8)

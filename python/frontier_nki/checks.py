@@ -1,9 +1,10 @@
 """frontier nki compare A B, and frontier nki check FILE:KERNEL --against FILE:REFERENCE.
 
-compare runs two scripts and puts their kernels side by side, in order. check calls a kernel and a numpy reference with
-the same inputs - random ones, and the edges that catch mistakes: zeros, ones, large and small magnitudes, one hot value -
-and fails where they differ by more than the dtype explains.
+compare runs two scripts and puts their kernels side by side, in order. check calls a kernel and a numpy
+reference with the same inputs - random ones, and the edges that catch mistakes: zeros, ones, large and
+small magnitudes, one hot value - and fails where they differ by more than the dtype explains.
 """
+
 import argparse
 import importlib.util
 import json
@@ -21,7 +22,9 @@ TOLERANCE = {"float32": 1e-4, "bfloat16": 2e-2, "float16": 4e-3}
 def fail(code, where, what, hint, as_json):
     sys.stderr.write(f"frontier: error: {where}: {what}\n  hint: {hint}\n")
     if as_json:
-        print(json.dumps({"error": {"what": what, "where": where, "hint": hint}, "exit": code}, sort_keys=True))
+        print(
+            json.dumps({"error": {"what": what, "where": where, "hint": hint}, "exit": code}, sort_keys=True)
+        )
     return code
 
 
@@ -32,6 +35,7 @@ def main(arguments):
 
 # ---- compare ----
 
+
 def compare(arguments):
     parser = argparse.ArgumentParser(prog="frontier nki compare")
     parser.add_argument("scripts", nargs=2)
@@ -40,6 +44,7 @@ def compare(arguments):
     options = parser.parse_args(arguments)
     session.options.machine = options.machine
     from .__main__ import run_script
+
     sides, out = [], sys.stdout
     for script in options.scripts:
         if not os.path.exists(script):
@@ -51,8 +56,16 @@ def compare(arguments):
         if code:
             return fail(1, script, "the script failed", f"frontier nki run {script}", options.json)
         sides.append(list(session.results))
-    rows = [{"first": a.name, "second": b.name, "first_us": a.predicted_us, "second_us": b.predicted_us,
-             "ratio": b.predicted_us / a.predicted_us if a.predicted_us else 0.0} for a, b in zip(*sides)]
+    rows = [
+        {
+            "first": a.name,
+            "second": b.name,
+            "first_us": a.predicted_us,
+            "second_us": b.predicted_us,
+            "ratio": b.predicted_us / a.predicted_us if a.predicted_us else 0.0,
+        }
+        for a, b in zip(*sides)
+    ]
     people = sys.stderr if options.json else out
     for (a, b), row in zip(zip(*sides), rows):
         _print_pair(a, b, row["ratio"], people)
@@ -72,12 +85,17 @@ def _print_pair(a, b, ratio, out):
         x, y = a.shares()[engine], b.shares()[engine]
         if max(x, y) > 0.0005:
             print(f"  {engine:<13} {x:12.1%}    {y:12.1%}", file=out)
-    for key, label in (("dma_bytes", "DMA bytes"), ("dma_descriptors", "descriptors"), ("instructions", "instructions"),
-                       ("sbuf_peak_bytes", "SBUF peak B")):
+    for key, label in (
+        ("dma_bytes", "DMA bytes"),
+        ("dma_descriptors", "descriptors"),
+        ("instructions", "instructions"),
+        ("sbuf_peak_bytes", "SBUF peak B"),
+    ):
         print(f"  {label:<13} {a.time[key]:12.0f}    {b.time[key]:12.0f}", file=out)
 
 
 # ---- check ----
+
 
 def named(text):
     """The function that FILE:NAME means."""
@@ -99,9 +117,14 @@ def inputs(shapes, dtype, seed):
     known = arrays.numpy_dtype(dtype)
     if known is None:
         raise _core.UsageError(f"numpy has no {dtype} here: install ml_dtypes")
-    makers = (("random", lambda s: random.standard_normal(s)), ("zeros", np.zeros), ("ones", np.ones),
-              ("large", lambda s: random.standard_normal(s) * 1e3), ("small", lambda s: random.standard_normal(s) * 1e-3),
-              ("one hot", lambda s: np.eye(1, int(np.prod(s)), int(np.prod(s)) // 2).reshape(s)))
+    makers = (
+        ("random", lambda s: random.standard_normal(s)),
+        ("zeros", np.zeros),
+        ("ones", np.ones),
+        ("large", lambda s: random.standard_normal(s) * 1e3),
+        ("small", lambda s: random.standard_normal(s) * 1e-3),
+        ("one hot", lambda s: np.eye(1, int(np.prod(s)), int(np.prod(s)) // 2).reshape(s)),
+    )
     for shape_set in shapes:
         for name, make in makers:
             label = ",".join("x".join(map(str, s)) for s in shape_set)
@@ -122,18 +145,26 @@ def check(arguments):
     try:
         kernel, reference = named(options.kernel), named(options.against)
         dtype = dtype_of(options.dtype)
-        shapes = [[tuple(int(n) for n in s.split("x")) for s in text.split(",")] for text in
-                  options.shape or ["128x512,128x512"]]
+        shapes = [
+            [tuple(int(n) for n in s.split("x")) for s in text.split(",")]
+            for text in options.shape or ["128x512,128x512"]
+        ]
     except (_core.UsageError, ValueError) as error:
         return fail(2, "nki check", str(error), "frontier nki check --help", options.json)
     out = sys.stderr if options.json else sys.stdout
-    rows = [_case(kernel, reference, name, values, TOLERANCE.get(str(dtype), 1e-4), out)
-            for name, values in inputs(shapes, dtype, options.seed)]
+    rows = [
+        _case(kernel, reference, name, values, TOLERANCE.get(str(dtype), 1e-4), out)
+        for name, values in inputs(shapes, dtype, options.seed)
+    ]
     passed = sum(row["passed"] for row in rows)
     print(f"{passed} of {len(rows)} cases agree", file=out)
     code = 0 if passed == len(rows) else 1
     if options.json:
-        print(json.dumps({"cases": rows, "passed": passed, "failed": len(rows) - passed, "exit": code}, sort_keys=True))
+        print(
+            json.dumps(
+                {"cases": rows, "passed": passed, "failed": len(rows) - passed, "exit": code}, sort_keys=True
+            )
+        )
     return code
 
 
@@ -141,6 +172,7 @@ def _case(kernel, reference, name, values, tolerance, out):
     error, worst = "", None
     try:
         from .accept import difference
+
         wide = [np.asarray(v).astype(np.float32) for v in values]
         got, wanted = kernel(*values), reference(*wide)
         pairs = zip(*((x,) if not isinstance(x, tuple) else x for x in (got, wanted)))

@@ -1,7 +1,9 @@
 """Serves `nki` and `neuronxcc` to this process: a finder in front of sys.meta_path.
 
-AWS's own package is not touched and not hidden from other processes. When it is installed, installed() says where.
+AWS's own package is not touched and not hidden from other processes. When it is installed, installed() says
+where.
 """
+
 import importlib.util
 import os
 import sys
@@ -17,8 +19,9 @@ class Finder:
             return None
         base = os.path.join(_FRONT, *name.split("."))
         if os.path.isdir(base):
-            return importlib.util.spec_from_file_location(name, os.path.join(base, "__init__.py"),
-                                                          submodule_search_locations=[base])
+            return importlib.util.spec_from_file_location(
+                name, os.path.join(base, "__init__.py"), submodule_search_locations=[base]
+            )
         if os.path.exists(base + ".py"):
             return importlib.util.spec_from_file_location(name, base + ".py")
         return None

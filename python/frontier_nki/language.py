@@ -1,23 +1,26 @@
-"""Everything nl.* that both styles share; front/nki/language.py and front/neuronxcc/nki/language.py publish it.
+"""Everything nl.* that both styles share; front/nki/language.py and front/neuronxcc/nki/language.py publish
+it.
 
 nl.add and its like are Operators: tokens for op= arguments and functions of tiles under one name.
 """
+
 import functools
 import sys
 
 import numpy as np
 
 from . import _core, arrays, ops, session
-from .types import (DTYPES, DType, dtype_of, hbm, private_hbm, psum, region_of, sbuf,  # noqa: F401
-                    shared_hbm)
+from .types import DTYPES, DType, dtype_of, hbm, private_hbm, psum, region_of, sbuf, shared_hbm  # noqa: F401
 
 
 def _operators():
     """{name: Operator}; what the core knows of a name decides how its function issues."""
     own = {"reciprocal": ops.reciprocal, "copy": ops.copy, "invert": ops.invert}
-    two = ("add subtract multiply maximum minimum equal not_equal greater_equal greater less_equal less logical_and "
-           "logical_or logical_xor power abs_max abs_min divide bitwise_and bitwise_or bitwise_xor left_shift "
-           "right_shift").split()
+    two = (
+        "add subtract multiply maximum minimum equal not_equal greater_equal greater less_equal less "
+        "logical_and logical_or logical_xor power abs_max abs_min divide bitwise_and bitwise_or bitwise_xor left_shift "
+        "right_shift"
+    ).split()
     table = {}
     for name in sorted(_core.operators() | set(two)):
         if name in own:
@@ -84,6 +87,7 @@ def dropout(x, rate, dtype=None, mask=None, **options):
 
 
 # ---- indices and loops ----
+
 
 class DynamicSlice:
     """nl.ds(start, size) whose start is known only on the chip."""
@@ -158,6 +162,7 @@ class no_reorder:
 
 # ---- programs ----
 
+
 def program_id(axis=0):
     launch = session.running()
     return launch.program[axis] if axis < len(launch.program) else 0
@@ -175,6 +180,7 @@ def program_ndim():
 
 
 # ---- the rest ----
+
 
 class NKIObject:
     """Base of kernels' configuration classes: keywords become attributes."""
@@ -234,10 +240,10 @@ def shared_constant(constant, dtype=None, **options):
 
 
 def shared_identity_matrix(n, dtype="uint8", dst=None, **options):
-    constant = ops.load_constant(ops.constant_identity(n, dtype))
+    """The identity in SBUF, brought there from a constant in HBM."""
     if dst is None:
-        return constant
-    ops.issue("dma_copy", dst=dst, src=constant)
+        dst = ops.allocate((n, n), dtype)
+    ops.issue("dma_copy", dst=dst, src=ops.load_constant(ops.constant_identity(n, dtype)))
     return dst
 
 
@@ -248,11 +254,9 @@ def device_print(print_prefix, tensor=None, *rest, **options):
 
 
 def random_seed(seed, **options):
-    launch = session.running()
     column = ops.allocate((1, 1), "int32")
     ops.issue("memset", dst=column, value=int(seed))
     ops.issue("set_rng_seed", src_seeds=column)
-    launch.seed = seed
 
 
 def rand(shape, dtype="float32", buffer=sbuf, name="", **options):
@@ -262,7 +266,7 @@ def rand(shape, dtype="float32", buffer=sbuf, name="", **options):
     small = ops.allocate(shape, "uint32")
     ops.issue("tensor_scalar", dst=small, data=bits, op0="right_shift", operand0=8)
     result = ops.allocate(shape, dtype, buffer, name)
-    ops.issue("tensor_scalar", dst=result, data=small, op0="multiply", operand0=2.0 ** -24)
+    ops.issue("tensor_scalar", dst=result, data=small, op0="multiply", operand0=2.0**-24)
     return result
 
 
@@ -272,8 +276,21 @@ def sizeinbytes(dtype):
 
 def public(old=False):
     """{name: object} of nl."""
-    hidden = {"annotations", "functools", "sys", "np", "arrays", "ops", "session", "public", "OPERATORS", "DTYPES",
-              "Range", "region_of", "dtype_of"}
+    hidden = {
+        "annotations",
+        "functools",
+        "sys",
+        "np",
+        "arrays",
+        "ops",
+        "session",
+        "public",
+        "OPERATORS",
+        "DTYPES",
+        "Range",
+        "region_of",
+        "dtype_of",
+    }
     names = {n: o for n, o in globals().items() if not n.startswith("_") and n not in hidden}
     names.update(DTYPES)
     names["bool_"] = names.get("bool_") or DTYPES.get("bool")

@@ -1,18 +1,20 @@
 """@nki.jit: a kernel called with arrays runs on a simulated core and returns arrays.
 
-A launch: arrays become HBM tensors, the Python of the kernel runs once per program of the grid - each instruction is
-checked, computed and recorded as it is called - the returned tensors become arrays, the clock replays the record.
+A launch: arrays become HBM tensors, the Python of the kernel runs once per program of the grid - each
+instruction is checked, computed and recorded as it is called - the returned tensors become arrays, the
+clock replays the record.
 """
+
 import functools
 import inspect
 import itertools
 
-from . import _core, arrays, session
+from . import _core, arrays, pair, session
 from .types import shared_hbm
 
 
 class Kernel:
-    """A function with @nki.jit. kernel[grid](...) sets the launch grid; called inside a kernel it is a plain call."""
+    """A function with @nki.jit. kernel[grid](...) sets the grid; inside a kernel it is a plain call."""
 
     def __init__(self, function, old=False, grid=(), **options):
         functools.update_wrapper(self, function)
@@ -21,7 +23,9 @@ class Kernel:
     func = property(lambda self: self.function)
 
     def __getitem__(self, grid):
-        return type(self)(self.function, self.old, grid if isinstance(grid, tuple) else (grid,), **self.options)
+        return type(self)(
+            self.function, self.old, grid if isinstance(grid, tuple) else (grid,), **self.options
+        )
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -53,9 +57,12 @@ class Inputs:
     def convert(self, value, name):
         if isinstance(value, (tuple, list)):
             items = [self.convert(item, name) for item in value]
+            if all(a is b for a, b in zip(items, value)):
+                return value
             return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
         if isinstance(value, dict):
-            return {key: self.convert(item, key) for key, item in value.items()}
+            items = {key: self.convert(item, key) for key, item in value.items()}
+            return value if all(items[key] is value[key] for key in value) else items
         if not arrays.is_array(value):
             return value
         if id(value) not in self.tiles:
@@ -80,6 +87,7 @@ class Inputs:
 def tile_type(old):
     if old:
         from .old.tile import OldTile
+
         return OldTile
     return _core.Tile
 
@@ -91,8 +99,10 @@ def result_of(value, torch):
         return {key: result_of(item, torch) for key, item in value.items()}
     if isinstance(value, _core.Tile):
         if value.memory != "hbm":
-            raise _core.UsageError(f"the kernel returns '{value.name}' in {value.memory}: outputs live in HBM "
-                                   f"(buffer=nl.shared_hbm)")
+            raise _core.UsageError(
+                f"the kernel returns '{value.name}' in {value.memory}: outputs live in HBM "
+                f"(buffer=nl.shared_hbm)"
+            )
         array = arrays.read(value)
         return arrays.to_torch(array) if torch else array
     return value
@@ -106,7 +116,9 @@ def grid_of(kernel):
         sizes.append(int(size))
     if not kernel.old:
         if len(sizes) > 1 or (sizes and sizes[0] not in (1, 2)):
-            raise _core.UsageError(f"kernel{list(sizes)}: the launch grid of this style is the number of cores, 1 or 2")
+            raise _core.UsageError(
+                f"kernel{list(sizes)}: the launch grid of this style is the number of cores, 1 or 2"
+            )
         cores = sizes[0] if sizes else 1
     return sizes, cores
 
@@ -137,23 +149,32 @@ def bind(function, inputs, args, kwargs):
         names = [p for p in inspect.signature(function).parameters]
     except (TypeError, ValueError):
         names = []
-    args = tuple(inputs.convert(value, names[i] if i < len(names) else f"input{i}") for i, value in enumerate(args))
+    args = tuple(
+        inputs.convert(value, names[i] if i < len(names) else f"input{i}") for i, value in enumerate(args)
+    )
     return args, {key: inputs.convert(value, key) for key, value in kwargs.items()}
 
 
 def programs(kernel, launch, cores, args, kwargs):
-    """The kernel's Python once per program: first the outer grid, then what shares the cores."""
+    """The kernel's Python once per program of the grid; two cores of the dst-first style take turns."""
+
+    def once():
+        answer = kernel.function(*args, **kwargs)
+        flush(launch)
+        return answer
+
+    launch.outputs = {}
+    if cores == 2 and not launch.old:
+        launch.pair = pair.Pair(launch, once)
+        return launch.pair.run()
     value = None
-    outputs = launch.outputs = {}
     for program in itertools.product(*(range(size) for size in launch.grid)) if launch.grid else [()]:
         launch.program = program
         launch.position = 0  # output tensors are shared by all programs, matched by their order of allocation
         if cores > 1:
             launch.core.select(program[0] % cores)
-        answer = kernel.function(*args, **kwargs)
-        flush(launch)
+        answer = once()
         value = answer if value is None else value
-    del outputs
     return value
 
 
@@ -168,16 +189,21 @@ def finish(kernel, core, machine, inputs):
     name = kernel.function.__name__
     taken = sum(1 for r in session.results if r.name.split("#")[0] == name)
     name = f"{name}#{taken + 1}" if taken else name
-    session.results.append(session.Result(name, machine, time, sorted(lines, key=lambda l: -(l[2] + l[3])), shapes))
+    session.results.append(
+        session.Result(name, machine, time, sorted(lines, key=lambda l: -(l[2] + l[3])), shapes)
+    )
     if session.options.trace:
         path = session.options.trace
         core.write_trace(path if len(session.results) == 1 else f"{path}.{len(session.results)}")
         from . import report
-        report.note(f"trace of {name}: {path if len(session.results) == 1 else f'{path}.{len(session.results)}'}")
+
+        report.note(
+            f"trace of {name}: {path if len(session.results) == 1 else f'{path}.{len(session.results)}'}"
+        )
 
 
 def shared_output(launch, shape, dtype, name):
-    """A shared HBM tensor: programs of one launch that allocate the same one, in the same order, get the same."""
+    """A shared HBM tensor: programs of a launch that allocate in the same order get the same one."""
     key = launch.position
     launch.position += 1
     tile = launch.outputs.get(key)

@@ -1,9 +1,11 @@
 """Functions of tiles, nl.add(x, y) and the like, as instructions.
 
-Each function allocates its result and issues the instruction that makes it. In the older style the result is a deferred
-value instead (old/value.py): `tile[index] = nl.add(x, y)` then writes straight into the tile, as AWS's compiler does.
-What no single instruction does (softmax, mean, cos) is written in terms of the others.
+Each function allocates its result and issues the instruction that makes it. In the older style the result
+is a deferred value instead (old/value.py): `tile[index] = nl.add(x, y)` then writes straight into the tile,
+as AWS's compiler does. What no single instruction does (softmax, mean, cos) is written in terms of the
+others.
 """
+
 import math
 
 import numpy as np
@@ -27,7 +29,11 @@ class Code:
         return self.value
 
     def __eq__(self, other):
-        return self is other or isinstance(other, Code) and (other.family, other.name) == (self.family, self.name)
+        return (
+            self is other
+            or isinstance(other, Code)
+            and (other.family, other.name) == (self.family, self.name)
+        )
 
     def __hash__(self):
         return hash((self.family, self.name))
@@ -35,9 +41,11 @@ class Code:
 
 # ---- allocation ----
 
+
 def allocate(shape, dtype, buffer=sbuf, name="", address=None):
     """A new tensor's tile. Shared HBM tensors are the same for all programs of a launch."""
     from . import launch as launching
+
     launch = session.running()
     region = region_of(buffer)
     name = name or launch.fresh_name()
@@ -45,8 +53,9 @@ def allocate(shape, dtype, buffer=sbuf, name="", address=None):
     if region is shared_hbm or region.shared:
         return launching.shared_output(launch, shape, dtype_of(dtype), name)
     where = None if address is None else (int(address[0]), int(address[1]))
-    return launch.core.tensor(region.memory, dtype_of(dtype), shape, name, where, False,
-                              launching.tile_type(launch.old))
+    return launch.core.tensor(
+        region.memory, dtype_of(dtype), shape, name, where, False, launching.tile_type(launch.old)
+    )
 
 
 def make(instruction, shape, dtype, buffer=sbuf, mask=None, accumulates=False, **arguments):
@@ -54,6 +63,7 @@ def make(instruction, shape, dtype, buffer=sbuf, mask=None, accumulates=False, *
     launch = session.running()
     if launch.old:
         from .old.value import Value
+
         return Value(launch, instruction, shape, dtype, buffer, mask, arguments, accumulates)
     result = allocate(shape, dtype, buffer)
     ISA[instruction](dst=result, **arguments)
@@ -81,7 +91,7 @@ def on_chip(x):
 
 
 def issue(instruction, **arguments):
-    """An instruction with a dst of its own; a deferred value before it is made first, so program order is kept."""
+    """An instruction with a dst of its own; a deferred value before it is made first, to keep program order."""
     launch = session.running()
     if launch.pending is not None:
         launch.pending.settle()
@@ -89,6 +99,7 @@ def issue(instruction, **arguments):
 
 
 # ---- moving data ----
+
 
 def load(src, mask=None, dtype=None, **options):
     return make("dma_copy", src.shape, dtype or src.dtype, sbuf, mask, src=src)
@@ -107,6 +118,7 @@ def move(instruction, dst, src, mask=None):
     launch = session.running()
     if launch.old:
         from .old.value import restricted
+
         pair = restricted((dst, src), mask, dst.shape)
         if pair is None:
             return
@@ -146,15 +158,18 @@ def empty_like(x, dtype=None, buffer=None, name="", **options):
 def load_constant(array):
     """A numpy array as a tensor in HBM, there before the kernel starts."""
     from . import arrays, launch as launching
+
     launch = session.running()
     data, dtype = arrays.host_array(array)
-    result = launch.core.tensor("hbm", dtype, data.shape, launch.fresh_name(), None, True,
-                                launching.tile_type(launch.old))
+    result = launch.core.tensor(
+        "hbm", dtype, data.shape, launch.fresh_name(), None, True, launching.tile_type(launch.old)
+    )
     result.write_tensor(arrays.raw_bytes(data))
     return result
 
 
 # ---- elementwise ----
+
 
 def _promote(x, y):
     """Result type of two tiles: the wider; floating over integer."""
@@ -209,17 +224,30 @@ def _common(x, y):
         y = partition_broadcast(y, shape[0])
     wide_x, wide_y = _broadcast_free(x, shape), _broadcast_free(y, shape)
     if wide_x is None or wide_y is None:
-        raise _core.UsageError(f"shapes {x.shape} and {y.shape} do not match: tiles have equal partitions, and free "
-                               f"sizes that are equal or 1")
+        raise _core.UsageError(
+            f"shapes {x.shape} and {y.shape} do not match: tiles have equal partitions, and free "
+            f"sizes that are equal or 1"
+        )
     return wide_x, wide_y, shape
 
 
 def _column(y, x):
-    return y.ndim == 2 and x.ndim >= 2 and y.shape[1] == 1 and y.shape[0] == x.shape[0] and x.shape[1:] != (1,)
+    return (
+        y.ndim == 2 and x.ndim >= 2 and y.shape[1] == 1 and y.shape[0] == x.shape[0] and x.shape[1:] != (1,)
+    )
 
 
-_COMPARE = {"equal", "not_equal", "greater", "greater_equal", "less", "less_equal", "logical_and", "logical_or",
-            "logical_xor"}
+_COMPARE = {
+    "equal",
+    "not_equal",
+    "greater",
+    "greater_equal",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_or",
+    "logical_xor",
+}
 _MIRROR = {"greater": "less", "less": "greater", "greater_equal": "less_equal", "less_equal": "greater_equal"}
 
 
@@ -246,8 +274,17 @@ def _scalar(op, x, number, reverse, dtype, mask):
     kind = dtype or (x.dtype if not is_tile(number) else _promote(x, number))
     if is_tile(number):
         number = tile(number)
-    return make("tensor_scalar", x.shape, kind, sbuf, mask, data=x, op0=op,
-                operand0=number if is_tile(number) else float(number), reverse0=reverse)
+    return make(
+        "tensor_scalar",
+        x.shape,
+        kind,
+        sbuf,
+        mask,
+        data=x,
+        op0=op,
+        operand0=number if is_tile(number) else float(number),
+        reverse0=reverse,
+    )
 
 
 def _divide(x, y, dtype, mask):
@@ -273,7 +310,9 @@ def negative(x, dtype=None, mask=None, **options):
 
 def invert(x, dtype=None, mask=None, **options):
     x = on_chip(x)
-    every = {"int8": -1, "int16": -1, "int32": -1, "uint8": 255, "uint16": 65535}.get(str(x.dtype), 4294967295)
+    every = {"int8": -1, "int16": -1, "int32": -1, "uint8": 255, "uint16": 65535}.get(
+        str(x.dtype), 4294967295
+    )
     return _scalar("bitwise_xor", x, every, False, dtype, mask)
 
 
@@ -288,15 +327,22 @@ def cos(x, dtype=None, mask=None, **options):
 
 
 def tan(x, dtype=None, mask=None, **options):
-    return binary("divide", activation("sin", x, "float32", mask), cos(x, "float32", mask), dtype or x.dtype, mask)
+    return binary(
+        "divide", activation("sin", x, "float32", mask), cos(x, "float32", mask), dtype or x.dtype, mask
+    )
 
 
 def trunc(x, dtype=None, mask=None, **options):
-    """Towards zero. A cast rounds to nearest, so the magnitude is rounded and taken back where that went up."""
+    """Towards zero: the floor of the magnitude, with the sign."""
     x = on_chip(x)
     magnitude = tile(activation("abs", x, "float32", mask))
-    return binary("multiply", tile(floor(magnitude, "float32", mask)), tile(activation("sign", x, "float32", mask)),
-                  dtype or x.dtype, mask)
+    return binary(
+        "multiply",
+        tile(floor(magnitude, "float32", mask)),
+        tile(activation("sign", x, "float32", mask)),
+        dtype or x.dtype,
+        mask,
+    )
 
 
 def floor(x, dtype=None, mask=None, **options):
@@ -331,11 +377,14 @@ def _as_tile(value, shape, dtype):
 
 # ---- reductions ----
 
+
 def _axes(x, axis):
     axes = sorted({a % x.ndim for a in (axis if isinstance(axis, (list, tuple)) else [axis])})
     if 0 in axes:
-        raise _core.UsageError("dimension 0 is the partitions: reduce it with a product with ones on the PE, "
-                               "or nisa.tensor_partition_reduce")
+        raise _core.UsageError(
+            "dimension 0 is the partitions: reduce it with a product with ones on the PE, "
+            "or nisa.tensor_partition_reduce"
+        )
     return axes
 
 
@@ -344,16 +393,29 @@ def reduce(op, x, axis, dtype=None, mask=None, keepdims=False, negate=False):
     x = on_chip(x)
     axes = _axes(x, axis)
     kept = [d for d in range(x.ndim) if d not in axes]
-    shape = tuple(1 if d in axes else x.shape[d] for d in range(x.ndim)) if keepdims else tuple(
-        x.shape[d] for d in kept)
+    shape = (
+        tuple(1 if d in axes else x.shape[d] for d in range(x.ndim))
+        if keepdims
+        else tuple(x.shape[d] for d in kept)
+    )
     shape = shape if len(shape) > 1 else (*shape, 1)
     moved = x.permute(kept + axes) if kept + axes != list(range(x.ndim)) else x
     if mask is not None:
         from .old.value import restricted
+
         limited = restricted((moved,), _permuted(mask, kept + axes), moved.shape)
         return _reduce_masked(op, moved, limited, len(axes), shape, dtype, negate)
-    return make("tensor_reduce", shape, dtype or x.dtype, sbuf, None, op=op, data=moved,
-                axis=list(range(moved.ndim - len(axes), moved.ndim)), negate=negate)
+    return make(
+        "tensor_reduce",
+        shape,
+        dtype or x.dtype,
+        sbuf,
+        None,
+        op=op,
+        data=moved,
+        axis=list(range(moved.ndim - len(axes), moved.ndim)),
+        negate=negate,
+    )
 
 
 def _permuted(mask, order):
@@ -364,9 +426,16 @@ def _reduce_masked(op, moved, limited, axes, shape, dtype, negate):
     result = allocate(shape, dtype or moved.dtype)
     if limited is not None:
         (data,) = limited
-        kept = data.shape[:data.ndim - axes]
-        dst = result[tuple(slice(0, n) for n in kept[:result.ndim])]
-        issue("tensor_reduce", dst=dst, op=op, data=data, axis=list(range(data.ndim - axes, data.ndim)), negate=negate)
+        kept = data.shape[: data.ndim - axes]
+        dst = result[tuple(slice(0, n) for n in kept[: result.ndim])]
+        issue(
+            "tensor_reduce",
+            dst=dst,
+            op=op,
+            data=data,
+            axis=list(range(data.ndim - axes, data.ndim)),
+            negate=negate,
+        )
     return result
 
 
@@ -396,13 +465,26 @@ def rms_norm(x, w, axis, n, epsilon=1e-6, dtype=None, **options):
     x = on_chip(x)
     squares = tile(binary("multiply", x, x, "float32"))
     total = tile(reduce("add", squares, axis, "float32", None, True))
-    scaled = tile(make("tensor_scalar", total.shape, "float32", sbuf, None, data=total, op0="multiply",
-                       operand0=1.0 / n, op1="add", operand1=float(epsilon)))
+    scaled = tile(
+        make(
+            "tensor_scalar",
+            total.shape,
+            "float32",
+            sbuf,
+            None,
+            data=total,
+            op0="multiply",
+            operand0=1.0 / n,
+            op1="add",
+            operand1=float(epsilon),
+        )
+    )
     normal = tile(binary("multiply", x, tile(activation("rsqrt", scaled, "float32")), "float32"))
     return binary("multiply", normal, w, dtype or x.dtype)
 
 
 # ---- products ----
+
 
 def transpose(x, dtype=None, mask=None, **options):
     """Through the PE into PSUM, in blocks of 128."""
@@ -419,8 +501,16 @@ def matmul(x, y, transpose_x=False, mask=None, **options):
     """x @ y; x[K, M] with transpose_x."""
     x, y = on_chip(x), on_chip(y)
     stationary = x if transpose_x else tile(transpose(x))
-    return make("nc_matmul", (stationary.shape[1], y.shape[1]), "float32", psum, mask, accumulates=True,
-                stationary=stationary, moving=y)
+    return make(
+        "nc_matmul",
+        (stationary.shape[1], y.shape[1]),
+        "float32",
+        psum,
+        mask,
+        accumulates=True,
+        stationary=stationary,
+        moving=y,
+    )
 
 
 def broadcast_to(x, shape, dtype=None, **options):
@@ -442,7 +532,9 @@ def expand_dims(x, axis):
 
 
 def iota(pattern, offset, multiplier, shape, dtype="int32"):
-    return make("iota", shape, dtype, sbuf, None, pattern=pattern, offset=offset, channel_multiplier=multiplier)
+    return make(
+        "iota", shape, dtype, sbuf, None, pattern=pattern, offset=offset, channel_multiplier=multiplier
+    )
 
 
 def constant_identity(n, dtype):
@@ -453,6 +545,7 @@ def move_general(instruction, dst, arguments, mask=None):
     """An instruction of the older style that was given a dst, within its mask."""
     names = [k for k, v in arguments.items() if isinstance(v, _core.Tile)]
     from .old.value import restricted
+
     cut = restricted([dst] + [arguments[k] for k in names], mask, dst.shape)
     if cut is not None:
         issue(instruction, dst=cut[0], **{**arguments, **dict(zip(names, cut[1:]))})

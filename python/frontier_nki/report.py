@@ -1,8 +1,16 @@
 """What `frontier nki run` prints of each kernel, and its --json object."""
+
 import os
 import sys
 
-_NAMES = {"tensor": "PE", "vector": "Vector", "scalar": "Scalar", "gpsimd": "GpSimd", "sync": "Sync", "dma": "DMA"}
+_NAMES = {
+    "tensor": "PE",
+    "vector": "Vector",
+    "scalar": "Scalar",
+    "gpsimd": "GpSimd",
+    "sync": "Sync",
+    "dma": "DMA",
+}
 json_mode = False
 error = None  # what broke a kernel, for --json
 
@@ -39,20 +47,40 @@ def summary(result, machine):
         for reason, ns in reasons.items():
             stalls[f"{engine}: {reason}"] = ns / 1e3
     return {
-        "basis": "simulated", "machine": result.machine,
-        "predicted_us": t["predicted_ns"] / 1e3, "lower_bound_us": t["lower_bound_ns"] / 1e3,
-        "program_order_us": t["program_order_ns"] / 1e3, "launch_us": t["launch_ns"] / 1e3,
-        "busy_share": result.shares(), "flops": t["flops"],
+        "basis": "simulated",
+        "machine": result.machine,
+        "predicted_us": t["predicted_ns"] / 1e3,
+        "lower_bound_us": t["lower_bound_ns"] / 1e3,
+        "program_order_us": t["program_order_ns"] / 1e3,
+        "launch_us": t["launch_ns"] / 1e3,
+        "busy_share": result.shares(),
+        "flops": t["flops"],
         "utilisation": t["flops"] / seconds / peak_flops(machine),
-        "hbm_read_bytes": t["hbm_read_bytes"], "hbm_write_bytes": t["hbm_write_bytes"], "dma_bytes": t["dma_bytes"],
-        "hbm_bytes_per_s": hbm / seconds, "dma_bytes_per_s": t["dma_bytes"] / seconds,
-        "dma_descriptors": descriptors, "bytes_per_descriptor": t["dma_bytes"] / descriptors if descriptors else 0.0,
+        "hbm_read_bytes": t["hbm_read_bytes"],
+        "hbm_write_bytes": t["hbm_write_bytes"],
+        "dma_bytes": t["dma_bytes"],
+        "hbm_bytes_per_s": hbm / seconds,
+        "dma_bytes_per_s": t["dma_bytes"] / seconds,
+        "dma_descriptors": descriptors,
+        "bytes_per_descriptor": t["dma_bytes"] / descriptors if descriptors else 0.0,
         "descriptor_efficiency": _descriptor_efficiency(t, machine),
-        "sbuf_peak_bytes": t["sbuf_peak_bytes"], "psum_peak_banks": t["psum_peak_banks"],
-        "spill_bytes": t["spill_bytes"], "instructions": t["instructions"], "guessed": t["guessed"],
+        "sbuf_peak_bytes": t["sbuf_peak_bytes"],
+        "psum_peak_banks": t["psum_peak_banks"],
+        "spill_bytes": t["spill_bytes"],
+        "instructions": t["instructions"],
+        "guessed": t["guessed"],
         "stalls_us": dict(sorted(stalls.items(), key=lambda item: -item[1])),
-        "lines": [{"file": f, "line": n, "busy_us": busy / 1e3, "stall_us": stall / 1e3, "instructions": count,
-                   "stall": reason} for f, n, busy, stall, count, reason in result.lines[:32]],
+        "lines": [
+            {
+                "file": f,
+                "line": n,
+                "busy_us": busy / 1e3,
+                "stall_us": stall / 1e3,
+                "instructions": count,
+                "stall": reason,
+            }
+            for f, n, busy, stall, count, reason in result.lines[:32]
+        ],
     }
 
 
@@ -66,22 +94,39 @@ def _descriptor_efficiency(t, machine):
 
 def print_result(result, machine, out):
     s = summary(result, machine)
-    print(f"{result.name}  on {result.machine}  (simulated; {s['instructions']} instructions, "
-          f"{s['guessed']} of guessed cost)", file=out)
-    print(f"  time        {_microseconds(s['predicted_us'] * 1e3)}   between {_microseconds(s['lower_bound_us'] * 1e3)} "
-          f"(perfect overlap) and {_microseconds(s['program_order_us'] * 1e3)} (program order); a launch adds about "
-          f"{s['launch_us']:.0f} us", file=out)
-    shares = "  ".join(f"{_NAMES.get(e, e)} {share:.1%}" for e, share in s["busy_share"].items() if share > 0.0005)
+    print(
+        f"{result.name}  on {result.machine}  (simulated; {s['instructions']} instructions, "
+        f"{s['guessed']} of guessed cost)",
+        file=out,
+    )
+    print(
+        f"  time        {_microseconds(s['predicted_us'] * 1e3)}   between {_microseconds(s['lower_bound_us'] * 1e3)} "
+        f"(perfect overlap) and {_microseconds(s['program_order_us'] * 1e3)} (program order); a launch adds about "
+        f"{s['launch_us']:.0f} us",
+        file=out,
+    )
+    shares = "  ".join(
+        f"{_NAMES.get(e, e)} {share:.1%}" for e, share in s["busy_share"].items() if share > 0.0005
+    )
     print(f"  busy        {shares or 'nothing'}", file=out)
     print(f"  work        {s['flops']:.4g} FLOPs, {s['utilisation']:.1%} of the PE's bf16 peak", file=out)
-    print(f"  HBM         {_bytes(s['hbm_read_bytes'])} read, {_bytes(s['hbm_write_bytes'])} written, "
-          f"{_bytes(s['hbm_bytes_per_s'])}/s of {_bytes(machine['hbm_stack_bytes_per_ns'] * 1e9)}/s", file=out)
-    print(f"  DMA         {_bytes(s['dma_bytes'])} in {s['dma_descriptors']:.0f} descriptors of "
-          f"{s['bytes_per_descriptor']:.0f} B, {_bytes(s['dma_bytes_per_s'])}/s, descriptor efficiency "
-          f"{s['descriptor_efficiency']:.0%}", file=out)
-    print(f"  memory      SBUF {s['sbuf_peak_bytes']} of {machine['sbuf_usable_bytes']} B a partition, PSUM "
-          f"{s['psum_peak_banks']} of {machine['psum_banks']} banks" +
-          (f", {_bytes(s['spill_bytes'])} spilled" if s["spill_bytes"] else ""), file=out)
+    print(
+        f"  HBM         {_bytes(s['hbm_read_bytes'])} read, {_bytes(s['hbm_write_bytes'])} written, "
+        f"{_bytes(s['hbm_bytes_per_s'])}/s of {_bytes(machine['hbm_stack_bytes_per_ns'] * 1e9)}/s",
+        file=out,
+    )
+    print(
+        f"  DMA         {_bytes(s['dma_bytes'])} in {s['dma_descriptors']:.0f} descriptors of "
+        f"{s['bytes_per_descriptor']:.0f} B, {_bytes(s['dma_bytes_per_s'])}/s, descriptor efficiency "
+        f"{s['descriptor_efficiency']:.0%}",
+        file=out,
+    )
+    print(
+        f"  memory      SBUF {s['sbuf_peak_bytes']} of {machine['sbuf_usable_bytes']} B a partition, PSUM "
+        f"{s['psum_peak_banks']} of {machine['psum_banks']} banks"
+        + (f", {_bytes(s['spill_bytes'])} spilled" if s["spill_bytes"] else ""),
+        file=out,
+    )
     _print_top(s, out)
 
 
@@ -92,8 +137,11 @@ def _print_top(s, out):
     for line in s["lines"][:5]:
         name = os.path.basename(line["file"])
         why = f", waits: {line['stall']}" if line["stall_us"] > 0.005 and line["stall"] != "none" else ""
-        print(f"    {name}:{line['line']}  {line['busy_us']:.2f} + {line['stall_us']:.2f} us in "
-              f"{line['instructions']} instructions{why}", file=out)
+        print(
+            f"    {name}:{line['line']}  {line['busy_us']:.2f} + {line['stall_us']:.2f} us in "
+            f"{line['instructions']} instructions{why}",
+            file=out,
+        )
 
 
 def as_json(results, machines):

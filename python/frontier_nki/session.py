@@ -1,19 +1,28 @@
 """What a launch has (machine, grid, program ids) and what it leaves behind (results of each kernel).
 
-One process runs one kernel at a time; `launch` is the running one. `options` come from the command line, once.
+One process runs one kernel at a time; `launch` is the running one. `options` come from the command line,
+once.
 """
+
 import os
 
 from . import _core
 
-MACHINES = {"trn1": "trn1", "inf2": "trn1", "gen2": "trn1", "trn2": "trn2", "gen3": "trn2", "trn3": "trn3",
-            "gen4": "trn3"}
+MACHINES = {
+    "trn1": "trn1",
+    "inf2": "trn1",
+    "gen2": "trn1",
+    "trn2": "trn2",
+    "gen3": "trn2",
+    "trn3": "trn3",
+    "gen4": "trn3",
+}
 
 
 class Options:
-    machine = None       # --machine
+    machine = None  # --machine
     timing_only = False  # --timing-only
-    trace = None         # --trace FILE
+    trace = None  # --trace FILE
     source_lines = 8
 
 
@@ -43,8 +52,9 @@ class Launch:
         self.core, self.grid, self.old = core, tuple(grid), old
         self.program = (0,) * len(self.grid)
         self.names = 0
-        self.pending = None   # a value of the older style that no instruction has made yet
-        self.seed = 0
+        self.pending = None  # a value of the older style that no instruction has made yet
+        self.pair = None  # of two programs that meet
+        self.position, self.outputs = 0, {}
 
     def fresh_name(self):
         self.names += 1
@@ -66,10 +76,14 @@ def machine_named(name):
     folder = os.path.join(os.path.dirname(os.path.abspath(__file__)), "machines")
     path = os.path.join(folder, f"{short}.toml") if short else name
     if not os.path.exists(path):
-        raise _core.UsageError(f"no machine '{name}'; there are trn1, trn2, trn3, or the path of a machine file")
+        raise _core.UsageError(
+            f"no machine '{name}'; there are trn1, trn2, trn3, or the path of a machine file"
+        )
     return short or name, path
 
 
 def target(asked=None):
     """--machine, then the environment, then what the kernel asks for, then trn2."""
-    return machine_named(options.machine or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or asked or "trn2")
+    return machine_named(
+        options.machine or os.environ.get("NEURON_PLATFORM_TARGET_OVERRIDE") or asked or "trn2"
+    )

@@ -3,6 +3,7 @@
 A dtype is a string with the name that numpy and NKI share, so `tile.dtype == nl.float32`, `== np.float32` and
 `np.dtype(tile.dtype)` all work, and old kernels may pass numpy's types where NKI's are meant.
 """
+
 from . import _core
 
 _BYTES = _core.dtypes()
@@ -34,9 +35,20 @@ class DType(str):
         return f"nl.{str(self)}"
 
 
-_ALIASES = {"f32": "float32", "float8e4": "float8_e4m3", "float8e5": "float8_e5m2",
-            "float8e3": "float8_e3m4", "float": "float32", "int": "int32", "float64": "float32", "int64": "int32",
-            "uint64": "uint32", "fp32r": "tfloat32", "tf32": "tfloat32", "bf16": "bfloat16"}
+_ALIASES = {
+    "f32": "float32",
+    "float8e4": "float8_e4m3",
+    "float8e5": "float8_e5m2",
+    "float8e3": "float8_e3m4",
+    "float": "float32",
+    "int": "int32",
+    "float64": "float32",
+    "int64": "int32",
+    "uint64": "uint32",
+    "fp32r": "tfloat32",
+    "tf32": "tfloat32",
+    "bf16": "bfloat16",
+}
 
 
 def _plain(dtype):

@@ -1,4 +1,5 @@
 """python/tests/run.py: all tests of the Python package, with the closing line the other runners print."""
+
 import os
 import sys
 import unittest

@@ -1,4 +1,5 @@
 """The older style: index tiles, masks, deferred values, block dimensions, grids, ways of running."""
+
 import unittest
 
 import numpy as np
@@ -28,11 +29,16 @@ class Indices(unittest.TestCase):
     def test_mask_boxes(self):
         i, j = arange(8)[:, None], arange(6)[None, :]
         grid = np.add.outer(np.arange(8), np.zeros(6, int)), np.add.outer(np.zeros(8, int), np.arange(6))
-        for mask, truth in (((i < 5) & (j >= 2), (grid[0] < 5) & (grid[1] >= 2)), (-2 * i + 9 >= 0, 9 - 2 * grid[0] >= 0),
-                            (3 * i >= 7, 3 * grid[0] >= 7), (i + j < 100, grid[0] >= 0), (i <= 3, grid[0] <= 3)):
+        for mask, truth in (
+            ((i < 5) & (j >= 2), (grid[0] < 5) & (grid[1] >= 2)),
+            (-2 * i + 9 >= 0, 9 - 2 * grid[0] >= 0),
+            (3 * i >= 7, 3 * grid[0] >= 7),
+            (i + j < 100, grid[0] >= 0),
+            (i <= 3, grid[0] <= 3),
+        ):
             box = mask.box((8, 6))
             wanted = np.zeros((8, 6), bool)
-            wanted[box[0][0]:box[0][1], box[1][0]:box[1][1]] = True
+            wanted[box[0][0] : box[0][1], box[1][0] : box[1][1]] = True
             np.testing.assert_array_equal(wanted, truth)
         self.assertIsNone((i >= 8).box((8, 6)))
         with self.assertRaises(frontier_nki.UsageError):
@@ -84,14 +90,19 @@ class Kernels(unittest.TestCase):
             out = nl.ndarray((2, 128, 512), dtype=np.float32, buffer=nl.shared_hbm)
             left = nl.ndarray((4, nl.par_dim(128), 256), dtype=a.dtype, buffer=nl.sbuf)
             right = nl.ndarray((4, nl.par_dim(128), 512), dtype=b.dtype, buffer=nl.sbuf)
-            product = nl.zeros((2, nl.par_dim(128), 512), dtype=np.float32, buffer=nl.psum, lazy_initialization=True)
+            product = nl.zeros(
+                (2, nl.par_dim(128), 512), dtype=np.float32, buffer=nl.psum, lazy_initialization=True
+            )
             for k in nl.affine_range(4):
-                left[k] = nl.load(a[k * 128:(k + 1) * 128, :])
-                right[k, nl.arange(128)[:, None], nl.arange(512)[None, :]] = nl.load(b[k * 128:(k + 1) * 128, :])
+                left[k] = nl.load(a[k * 128 : (k + 1) * 128, :])
+                right[k, nl.arange(128)[:, None], nl.arange(512)[None, :]] = nl.load(
+                    b[k * 128 : (k + 1) * 128, :]
+                )
             for m in nl.affine_range(2):
                 for k in nl.affine_range(4):
                     product[m, nl.arange(128)[:, None], nl.arange(512)[None, :]] += nisa.nc_matmul(
-                        left[k, :, m * 128:(m + 1) * 128], right[k])
+                        left[k, :, m * 128 : (m + 1) * 128], right[k]
+                    )
                 nl.store(out[m], value=nl.copy(product[m], dtype=np.float32))
             return out
 
@@ -105,7 +116,9 @@ class Kernels(unittest.TestCase):
             total = nl.zeros((nl.par_dim(64), 128), dtype=np.float32, buffer=nl.sbuf)
             for k in nl.affine_range(3):
                 partial = nl.zeros((64, 128), dtype=np.float32, buffer=nl.psum)
-                partial += nisa.nc_matmul(nl.load(a[k * 128:(k + 1) * 128, :]), nl.load(b[k * 128:(k + 1) * 128, :]))
+                partial += nisa.nc_matmul(
+                    nl.load(a[k * 128 : (k + 1) * 128, :]), nl.load(b[k * 128 : (k + 1) * 128, :])
+                )
                 total[:, :] = nl.loop_reduce(partial, op=np.add, loop_indices=[k], dtype=np.float32)
             nl.store(out, value=total)
             return out
@@ -137,7 +150,9 @@ class Kernels(unittest.TestCase):
         x = normal(128, 32)
         wanted = x + np.repeat([0.0, 1.0], 64)[:, None]
         np.testing.assert_allclose(kernel[2, 4](x), wanted.astype(np.float32), rtol=1e-6)
-        np.testing.assert_allclose(kernel[nl.spmd_dim(1, nl.nc(2)), 4](x), wanted.astype(np.float32), rtol=1e-6)
+        np.testing.assert_allclose(
+            kernel[nl.spmd_dim(1, nl.nc(2)), 4](x), wanted.astype(np.float32), rtol=1e-6
+        )
 
     def test_ways_of_running(self):
         def kernel(x):

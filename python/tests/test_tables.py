@@ -1,4 +1,5 @@
 """Every instruction's example runs, every rule's example breaks that rule and no other."""
+
 import unittest
 
 import numpy as np
@@ -26,6 +27,7 @@ def kernel_of(lines):
             names[name] = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.sbuf)
             nisa.dma_copy(dst=names[name], src=x)
         exec(code, names)
+
     return example
 
 

@@ -1,4 +1,5 @@
-"""Tiles: indexing, access patterns and view methods against numpy; registers; errors name the kernel's line."""
+"""Tiles: indexing, access patterns and view methods against numpy; registers; errors name lines."""
+
 import unittest
 
 import numpy as np
@@ -34,8 +35,14 @@ def through(shape, view):
 
 class Tiles(unittest.TestCase):
     def test_indexing(self):
-        for view in (lambda t: t[:, 0:8], lambda t: t[32:64, 3:30:4], lambda t: t[..., 5:9], lambda t: t[0:96],
-                     lambda t: t[:, -4:], lambda t: t[nl.ds(64, 32), nl.ds(8, 8)]):
+        for view in (
+            lambda t: t[:, 0:8],
+            lambda t: t[32:64, 3:30:4],
+            lambda t: t[..., 5:9],
+            lambda t: t[0:96],
+            lambda t: t[:, -4:],
+            lambda t: t[nl.ds(64, 32), nl.ds(8, 8)],
+        ):
             result, array = through((128, 64), view)
             np.testing.assert_array_equal(result, view(array))
 
@@ -64,15 +71,26 @@ class Tiles(unittest.TestCase):
 
     def test_access_patterns(self):
         result, array = through((128, 64), lambda t: t.ap([[64, 32], [2, 4], [1, 2]], offset=32 * 64 + 5))
-        wanted = array.reshape(-1)[32 * 64 + 5:][np.arange(32)[:, None, None] * 64 + np.arange(4)[:, None] * 2 + np.arange(2)]
+        wanted = array.reshape(-1)[32 * 64 + 5 :][
+            np.arange(32)[:, None, None] * 64 + np.arange(4)[:, None] * 2 + np.arange(2)
+        ]
         np.testing.assert_array_equal(result, wanted)
         result, array = through((128, 64), lambda t: t.ap([[64, 128], [0, 3], [1, 4]]))
         np.testing.assert_array_equal(result, np.broadcast_to(array[:, None, :4], (128, 3, 4)))
 
     def test_refused(self):
-        for view in (lambda t: t[:, 60:70], lambda t: t[0:64:2], lambda t: t[:, :, 0], lambda t: t[5:5],
-                     lambda t: t.permute((1, 0)), lambda t: t.reshape((64, 128)), lambda t: t.ap([[32, 128], [1, 8]]),
-                     lambda t: t.broadcast(1, 2), lambda t: t["x"], lambda t: t.ap([[64, 128], [1, 0]])):
+        for view in (
+            lambda t: t[:, 60:70],
+            lambda t: t[0:64:2],
+            lambda t: t[:, :, 0],
+            lambda t: t[5:5],
+            lambda t: t.permute((1, 0)),
+            lambda t: t.reshape((64, 128)),
+            lambda t: t.ap([[32, 128], [1, 8]]),
+            lambda t: t.broadcast(1, 2),
+            lambda t: t["x"],
+            lambda t: t.ap([[64, 128], [1, 0]]),
+        ):
             with self.assertRaises(frontier_nki.UsageError):
                 through((128, 64), view)
 
@@ -124,13 +142,19 @@ class Tiles(unittest.TestCase):
         self.assertIn("fix:", str(caught.exception))
 
     def test_arguments(self):
-        for call in (lambda t: nisa.tensor_copy(dst=t, scr=t), lambda t: nisa.tensor_copy(t, t, t, t, t, t, t, t),
-                     lambda t: nisa.tensor_copy(dst=t), lambda t: nisa.tensor_copy(dst=t, src=3)):
+        for call in (
+            lambda t: nisa.tensor_copy(dst=t, scr=t),
+            lambda t: nisa.tensor_copy(t, t, t, t, t, t, t, t),
+            lambda t: nisa.tensor_copy(dst=t),
+            lambda t: nisa.tensor_copy(dst=t, src=3),
+        ):
+
             @nki.jit
             def kernel(x):
                 tile = nl.ndarray((128, 8), dtype=x.dtype, buffer=nl.sbuf)
                 nisa.dma_copy(dst=tile, src=x)
                 call(tile)
+
             with self.assertRaises(frontier_nki.UsageError):
                 kernel(np.zeros((128, 8), np.float32))
 
@@ -151,6 +175,53 @@ class Tiles(unittest.TestCase):
         x = np.arange(3 * 128 * 8, dtype=np.float32).reshape(384, 8)
         np.testing.assert_array_equal(kernel(x), x)
         self.assertEqual(seen, [0, 1, 2])
+
+    def test_two_cores_share_hbm(self):
+        @nki.jit
+        def kernel(x):
+            out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+            half = x.shape[0] // nl.num_programs(0)
+            rows = nl.ds(nl.program_id(0) * half, half)
+            tile = nl.ndarray((half, x.shape[1]), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x[rows, :])
+            nisa.dma_copy(dst=out[rows, :], src=tile)
+            return out
+
+        x = np.arange(64 * 8, dtype=np.float32).reshape(64, 8)
+        np.testing.assert_array_equal(kernel[2](x), x)
+        np.testing.assert_array_equal(kernel(x), x)
+        with self.assertRaises(frontier_nki.UsageError):
+            kernel[3](x)
+
+    def test_programs_take_turns_and_miss_each_other(self):
+        from frontier_nki.pair import Pair
+
+        class Core:
+            def select(self, i):
+                self.selected = i
+
+        class Launch:
+            program, position, core = (), 0, Core()
+
+        log = []
+
+        def body():
+            me = launch.program[0]
+            for step in range(3):
+                log.append((me, step))
+                pair.meet("core_barrier")
+            return me
+
+        launch = Launch()
+        pair = Pair(launch, body)
+        self.assertEqual(pair.run(), 0)
+        for step in range(2):
+            self.assertLess(
+                max(log.index((m, step)) for m in (0, 1)), min(log.index((m, step + 1)) for m in (0, 1))
+            )
+        uneven = Pair(launch, lambda: [uneven.meet("core_barrier") for _ in range(1 + launch.program[0])])
+        with self.assertRaises(frontier_nki.RuleError):
+            uneven.run()
 
     def test_inputs_are_updated_in_place(self):
         @nki.jit

@@ -1,9 +1,11 @@
 """frontier nki accept DIR: the public kernels of a checkout, unmodified, against numpy.
 
-An adapter says which file, which function, which inputs and what numpy makes of them; the kernel's file itself is loaded
-as it is. Modules that a file imports for other purposes and that are not installed here (torch, torch_xla, jax, ...) are
-stood in for while it loads, so that a kernel needing none of them runs. DIR may hold several repositories.
+An adapter says which file, which function, which inputs and what numpy makes of them; the kernel's file
+itself is loaded as it is. Modules that a file imports for other purposes and that are not installed here
+(torch, torch_xla, jax, ...) are stood in for while it loads, so that a kernel needing none of them runs.
+DIR may hold several repositories.
 """
+
 import importlib
 import importlib.util
 import json
@@ -36,14 +38,31 @@ class StandIn(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        return type(name, (), {"__init__": lambda self, *a, **k: None, "__call__": lambda self, *a, **k: None})
+        return type(
+            name, (), {"__init__": lambda self, *a, **k: None, "__call__": lambda self, *a, **k: None}
+        )
 
 
 class StandIns:
     """The last finder: stands in for what kernels' files import beside nki."""
 
-    NAMES = {"torch", "torch_xla", "torch_neuronx", "jax", "nkipy", "neuronpy", "pytest", "tqdm", "spike", "matplotlib",
-             "libneuronxla", "neuron_dtypes", "scipy", "ml_dtypes", "typing_extensions"}
+    NAMES = {
+        "torch",
+        "torch_xla",
+        "torch_neuronx",
+        "jax",
+        "nkipy",
+        "neuronpy",
+        "pytest",
+        "tqdm",
+        "spike",
+        "matplotlib",
+        "libneuronxla",
+        "neuron_dtypes",
+        "scipy",
+        "ml_dtypes",
+        "typing_extensions",
+    }
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -64,7 +83,7 @@ def load(path, case):
     """The kernel's file as a module."""
     folder = os.path.dirname(path)
     if case.package:  # a file of a package: its root is the folder that holds the package
-        root = path[:path.rindex(os.sep + case.package.split(".")[0] + os.sep)]
+        root = path[: path.rindex(os.sep + case.package.split(".")[0] + os.sep)]
         sys.path.insert(0, root)
         return importlib.import_module(case.package)
     sys.path.insert(0, folder)
@@ -75,6 +94,7 @@ def load(path, case):
         import nki
         import nki.isa as nisa
         import nki.language as nl
+
         module = types.ModuleType(name)
         module.__dict__.update(nki=nki, nisa=nisa, nl=nl, np=np, math=math, __file__=path)
         with open(path) as f:
@@ -124,7 +144,9 @@ def try_case(case, path):
     finally:
         sys.path[:] = paths
         for name in set(sys.modules) - modules:  # two repositories may use one module name
-            if not name.startswith(("nki", "neuronxcc", "frontier_nki", "numpy")) or name.startswith("nkilib"):
+            if not name.startswith(("nki", "neuronxcc", "frontier_nki", "numpy")) or name.startswith(
+                "nkilib"
+            ):
                 sys.modules.pop(name, None)
 
 
@@ -141,6 +163,7 @@ def line(row, path, name, worst, microseconds, status):
 
 def main(arguments):
     import argparse
+
     parser = argparse.ArgumentParser(prog="frontier nki accept")
     parser.add_argument("dir")
     parser.add_argument("--only")
@@ -149,7 +172,9 @@ def main(arguments):
     options = parser.parse_args(arguments)
     session.options.machine = options.machine
     if not os.path.isdir(options.dir):
-        sys.stderr.write(f"frontier: error: {options.dir}: no such folder\n  hint: a checkout of a repository of NKI kernels\n")
+        sys.stderr.write(
+            f"frontier: error: {options.dir}: no such folder\n  hint: a checkout with NKI kernels\n"
+        )
         return 3
     finder.install()
     sys.meta_path.append(StandIns)
@@ -168,14 +193,42 @@ def report_case(case, path, out):
     results, error = try_case(case, path)
     for name, worst, microseconds in results:
         good = worst <= case.tolerance
-        rows.append({"row": case.row, "path": case.path, "kernel": name, "difference": worst if worst < 1e300 else None,
-                     "predicted_us": microseconds, "passed": good, "error": "" if good else "differs from numpy"})
+        rows.append(
+            {
+                "row": case.row,
+                "path": case.path,
+                "kernel": name,
+                "difference": worst if worst < 1e300 else None,
+                "predicted_us": microseconds,
+                "passed": good,
+                "error": "" if good else "differs from numpy",
+            }
+        )
     if error:
-        rows.append({"row": case.row, "path": case.path, "kernel": "-", "difference": None, "predicted_us": 0.0,
-                     "passed": False, "error": error})
+        rows.append(
+            {
+                "row": case.row,
+                "path": case.path,
+                "kernel": "-",
+                "difference": None,
+                "predicted_us": 0.0,
+                "passed": False,
+                "error": error,
+            }
+        )
     for r in rows:
-        print(line(r["row"], r["path"], r["kernel"], r["difference"], r["predicted_us"],
-                   "ok" if r["passed"] else "FAILED " + r["error"]), file=out, flush=True)
+        print(
+            line(
+                r["row"],
+                r["path"],
+                r["kernel"],
+                r["difference"],
+                r["predicted_us"],
+                "ok" if r["passed"] else "FAILED " + r["error"],
+            ),
+            file=out,
+            flush=True,
+        )
     elapsed = time.monotonic() - started
     for r in rows:
         r["seconds"] = elapsed
@@ -189,8 +242,12 @@ def finish(table, options, out):
     if not table:
         print(f"frontier nki: no kernel that the adapters know is under {options.dir}", file=sys.stderr)
     if options.json:
-        print(json.dumps({"kernels": table, "passed": passed, "failed": len(table) - passed, "exit": code},
-                         sort_keys=True))
+        print(
+            json.dumps(
+                {"kernels": table, "passed": passed, "failed": len(table) - passed, "exit": code},
+                sort_keys=True,
+            )
+        )
     return code
 
 

@@ -1,4 +1,5 @@
-"""zhang677/AccelOpt, NKIBench: kernels a compiler wrote, in the older style. Their shapes are fixed in the code."""
+"""zhang677/AccelOpt, NKIBench: kernels in the older style whose shapes are fixed in the code."""
+
 import numpy as np
 
 from . import Case
@@ -20,7 +21,9 @@ def silu(module):
 def rope(module):
     x, cos, sin = _normal(11, (128, 262144), (64, 262144), (64, 262144))
     low, high = x[:64], x[64:]
-    yield "rope 128x262144", module.kernel(x, cos, sin), np.concatenate([low * cos - high * sin, low * sin + high * cos])
+    yield "rope 128x262144", module.kernel(x, cos, sin), np.concatenate(
+        [low * cos - high * sin, low * sin + high * cos]
+    )
 
 
 def adamw(module):
@@ -50,8 +53,12 @@ def lora(module):
 
 def swiglu(module):
     x, up, down, gate = _normal(16, (4096, 1024), (1024, 3072), (3072, 1024), (1024, 3072))
-    got = module.kernel(x.reshape(8, 4, 128, 8, 128), up.reshape(8, 128, 3072), down.reshape(24, 128, 1024),
-                        gate.reshape(8, 128, 3072))
+    got = module.kernel(
+        x.reshape(8, 4, 128, 8, 128),
+        up.reshape(8, 128, 3072),
+        down.reshape(24, 128, 1024),
+        gate.reshape(8, 128, 3072),
+    )
     gated = x @ gate
     yield "swiglu 4096x1024x3072", got.reshape(4096, 1024), (gated / (1 + np.exp(-gated)) * (x @ up)) @ down
 

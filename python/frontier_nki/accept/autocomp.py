@@ -1,4 +1,5 @@
-"""ucb-bar/autocomp: reference kernels in the dst-first style; its harness gives the files nki, nl, nisa and math."""
+"""ucb-bar/autocomp: reference kernels in the dst-first style, given nki, nl, nisa and math by its harness."""
+
 import numpy as np
 
 from . import Case
@@ -11,7 +12,9 @@ def rope(module):
     x = random.standard_normal((128, 1024), dtype=np.float32)
     cos, sin = (random.standard_normal((64, 1024), dtype=np.float32) for _ in range(2))
     low, high = x[:64], x[64:]
-    yield "rope 128x1024", module.solution(x, cos, sin), np.concatenate([low * cos - high * sin, high * cos + low * sin])
+    yield "rope 128x1024", module.solution(x, cos, sin), np.concatenate(
+        [low * cos - high * sin, high * cos + low * sin]
+    )
 
 
 def cumsum(module):
@@ -26,7 +29,9 @@ def transpose(module):
 
 def rms_norm(module):
     random = np.random.default_rng(23)
-    x, g = random.standard_normal((300, 1024), dtype=np.float32), random.standard_normal(1024, dtype=np.float32)
+    x, g = random.standard_normal((300, 1024), dtype=np.float32), random.standard_normal(
+        1024, dtype=np.float32
+    )
     wanted = x / np.sqrt((x.astype(np.float64) ** 2).mean(-1, keepdims=True)) * g
     yield "rms_norm 300x1024", module.solution(x, g), wanted
 
@@ -36,11 +41,30 @@ def layer_norm(module):
     x = random.standard_normal((300, 1024), dtype=np.float32)
     gamma, beta = (random.standard_normal(1024, dtype=np.float32) for _ in range(2))
     wide = x.astype(np.float64)
-    wanted = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5) * gamma + beta
+    wanted = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(
+        wide.var(-1, keepdims=True) + 1e-5
+    ) * gamma + beta
     yield "layer_norm 300x1024", module.solution(x, 1e-5, gamma, beta), wanted
 
 
+def attention(module):
+    random = np.random.default_rng(25)
+    q, k, v = (random.standard_normal((128, 1024), dtype=np.float32) for _ in range(3))
+    q *= 0.1
+    scores = q.T.astype(np.float64) @ k
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    yield "attention 1024x128", module.solution(q, k, v), powers / powers.sum(-1, keepdims=True) @ v.T
+
+
+def max_pool(module):
+    x = np.random.default_rng(26).standard_normal((448, 448), dtype=np.float32)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3))
+    yield "max_pool 448x448/3", module.solution(x, 3), windows.max((2, 3))
+
+
 CASES = [
+    Case(7, ADVANCED + "2_maxpool_ref.py", max_pool, prelude=True),
+    Case(26, TUTORIAL + "4_attention_ref.py", attention, prelude=True),
     Case(9, ADVANCED + "3_rope_ref.py", rope, prelude=True),
     Case(10, ADVANCED + "0_cumsum_ref.py", cumsum, prelude=True),
     Case(11, ADVANCED + "1_transpose_ref.py", transpose, prelude=True),

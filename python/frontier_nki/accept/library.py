@@ -1,4 +1,5 @@
 """aws-neuron/nki-library: production kernels, dst-first."""
+
 import numpy as np
 
 from . import Case
@@ -13,12 +14,14 @@ def cumsum(module):
 
 def rope_hf(module):
     random = np.random.default_rng(31)
-    q, k = random.standard_normal((2, 4, 256, 128), dtype=np.float32), random.standard_normal((2, 2, 256, 128),
-                                                                                               dtype=np.float32)
+    q, k = random.standard_normal((2, 4, 256, 128), dtype=np.float32), random.standard_normal(
+        (2, 2, 256, 128), dtype=np.float32
+    )
     cos, sin = (random.standard_normal((256, 128), dtype=np.float32) for _ in range(2))
 
     def rotate(x):
         return x * cos + np.concatenate([-x[..., 64:], x[..., :64]], -1) * sin
+
     q_out, k_out = module.rope_hf(q, k, np.zeros_like(q), np.zeros_like(k), cos, sin)
     yield "rope_hf 2x(4+2)x256x128", (q_out, k_out), (rotate(q), rotate(k))
 
@@ -30,14 +33,29 @@ def rope(module):
     c, s = cos[:, :, None, :], sin[:, :, None, :]
     low, high = x[:64], x[64:]
     yield "RoPE halves 128x1x2x256", module.RoPE(x, cos, sin, contiguous_layout=True), np.concatenate(
-        [low * c - high * s, high * c + low * s])
+        [low * c - high * s, high * c + low * s]
+    )
     even, odd = x[0::2], x[1::2]
     wanted = np.empty_like(x)
     wanted[0::2], wanted[1::2] = even * c - odd * s, odd * c + even * s
-    yield "RoPE pairs 128x1x2x256", module.RoPE(x, cos, sin, contiguous_layout=False, relayout_in_sbuf=True), wanted
+    yield "RoPE pairs 128x1x2x256", module.RoPE(
+        x, cos, sin, contiguous_layout=False, relayout_in_sbuf=True
+    ), wanted
+
+
+def dynamic_add(module):
+    random = np.random.default_rng(33)
+    a, b = (random.standard_normal((512, 1024), dtype=np.float32) for _ in range(2))
+    yield "dynamic add 4x128x1024", module.dynamic_elementwise_add(a, b, np.array([[4]], np.int32)), a + b
 
 
 CASES = [
+    Case(
+        17,
+        ROOT + "experimental/dynamic_shapes/dynamic_elementwise_add.py",
+        dynamic_add,
+        package="nkilib.experimental.dynamic_shapes.dynamic_elementwise_add",
+    ),
     Case(10, ROOT + "core/cumsum/cumsum.py", cumsum, package="nkilib.core.cumsum.cumsum"),
     Case(16, ROOT + "core/embeddings/rope_hf.py", rope_hf, package="nkilib.core.embeddings.rope_hf"),
     Case(16, ROOT + "core/embeddings/rope.py", rope, package="nkilib.core.embeddings.rope"),

@@ -1,4 +1,5 @@
 """aws-neuron/nkipy: its playground kernel."""
+
 import numpy as np
 
 from . import Case

@@ -1,4 +1,5 @@
 """aws-neuron/nki-samples: tutorials and contributed kernels."""
+
 import numpy as np
 
 from . import Case
@@ -11,6 +12,7 @@ def _add(name, shape):
         random = np.random.default_rng(2)
         a, b = (random.random(shape).astype(np.float16) for _ in range(2))
         yield f"{name} {shape[0]}x{shape[1]}", getattr(module, name)(a, b), a + b
+
     return run
 
 
@@ -30,6 +32,7 @@ def average_pool(module):
 
 def max_pool(module):
     import neuronxcc.nki as nki
+
     a = np.random.default_rng(4).random((448, 448)).astype(np.float32)
     windows = np.lib.stride_tricks.sliding_window_view(a, (3, 3))
     yield "max_pooling 448x448/3", nki.baremetal()(module.max_pooling_2d_stride_1)(a, 3), windows.max((2, 3))
@@ -37,6 +40,7 @@ def max_pool(module):
 
 def contributed_matmul(module):
     import neuronxcc.nki as nki
+
     random = np.random.default_rng(5)
     a, b = random.random((1024, 512)).astype(np.float16), random.random((1024, 2048)).astype(np.float16)
     wanted = a.astype(np.float32).T @ b.astype(np.float32)
@@ -45,20 +49,32 @@ def contributed_matmul(module):
 
 def matmul(module):
     random = np.random.default_rng(6)
-    for name, k, m, n in (("nki_matmul_basic_", 128, 64, 512), ("nki_matmul_tiled_", 256, 256, 1024),
-                          ("nki_matmul_hoist_load_", 256, 256, 1024),
-                          ("nki_matmul_block_free_dimension_", 512, 512, 2048),
-                          ("nki_matmul_fully_optimized_", 1024, 2048, 1024)):
+    for name, k, m, n in (
+        ("nki_matmul_basic_", 128, 64, 512),
+        ("nki_matmul_tiled_", 256, 256, 1024),
+        ("nki_matmul_hoist_load_", 256, 256, 1024),
+        ("nki_matmul_block_free_dimension_", 512, 512, 2048),
+        ("nki_matmul_fully_optimized_", 1024, 2048, 1024),
+    ):
         a, b = (random.standard_normal(shape).astype(np.float32) for shape in ((k, m), (k, n)))
         wanted = a.astype(np.float64).T @ b
         yield f"{name[4:].strip('_')} {m}x{k}x{n}", getattr(module, name)(a, b), wanted
 
 
 CASES = [
-    Case(2, TUTORIALS + "tensor_addition/tensor_addition_nki_kernels.py", _add("nki_tensor_add", (256, 1024))),
-    Case(3, TUTORIALS + "tensor_addition/spmd_tensor_addition_nki_kernels.py", _add("nki_tensor_add", (256, 1024))),
-    Case(3, TUTORIALS + "tensor_addition/spmd_multiple_nc_tensor_addition_nki_kernels.py",
-         _add("nki_tensor_add_nc2", (512, 2048))),
+    Case(
+        2, TUTORIALS + "tensor_addition/tensor_addition_nki_kernels.py", _add("nki_tensor_add", (256, 1024))
+    ),
+    Case(
+        3,
+        TUTORIALS + "tensor_addition/spmd_tensor_addition_nki_kernels.py",
+        _add("nki_tensor_add", (256, 1024)),
+    ),
+    Case(
+        3,
+        TUTORIALS + "tensor_addition/spmd_multiple_nc_tensor_addition_nki_kernels.py",
+        _add("nki_tensor_add_nc2", (512, 2048)),
+    ),
     Case(5, TUTORIALS + "transpose2d/transpose2d_nki_kernels.py", transpose2d),
     Case(6, TUTORIALS + "average_pool2d/average_pool2d_nki_kernels.py", average_pool),
     Case(7, "contributed/maxpooling.py", max_pool),

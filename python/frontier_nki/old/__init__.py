@@ -1,1 +1,1 @@
-"""The older style (neuronxcc.nki): values, masks, index tiles, block dimensions; a thin layer over the core."""
+"""The older style (neuronxcc.nki): values, masks, index tiles, block dimensions, as a thin layer."""

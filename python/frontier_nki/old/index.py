@@ -1,10 +1,12 @@
 """Index tiles and masks of the older style: nl.arange, nl.mgrid, and what kernels compute from them.
 
-An index tile is an affine function of its positions: constant + sum of coefficient[d] * position[d]. Kernels only add,
-subtract and scale them, so the access pattern of tile[i, j] falls out of the coefficients and no grid is ever made. A
-comparison makes a Mask: a conjunction of "affine >= 0". As every mask of practice bounds one dimension at a time, a mask
-becomes a box - a range in each dimension - and masked work is the same work on a smaller view.
+An index tile is an affine function of its positions: constant + sum of coefficient[d] * position[d].
+Kernels only add, subtract and scale them, so the access pattern of tile[i, j] falls out of the coefficients
+and no grid is ever made. A comparison makes a Mask: a conjunction of "affine >= 0". As every mask of
+practice bounds one dimension at a time, a mask becomes a box - a range in each dimension - and masked work
+is the same work on a smaller view.
 """
+
 from .. import _core
 
 
@@ -37,7 +39,9 @@ class Index:
                 at += 1
             else:
                 raise _core.UsageError(f"an index tile is indexed with ':', None and '...', not {item!r}")
-        return Index(shape + list(self.shape[at:]), self.constant, coefficients + list(self.coefficients[at:]))
+        return Index(
+            shape + list(self.shape[at:]), self.constant, coefficients + list(self.coefficients[at:])
+        )
 
     def __add__(self, other):
         if isinstance(other, Index):
@@ -157,7 +161,9 @@ class Mask:
                 else:
                     limits[d][1] = min(limits[d][1], c.constant // -k + 1)
             elif not self._whole(c, coefficients, shape):
-                raise _core.UsageError("this mask is no box (it ties two dimensions together): use nisa.affine_select")
+                raise _core.UsageError(
+                    "this mask is no box (it ties two dimensions together): use nisa.affine_select"
+                )
         if any(first >= last for first, last in limits):
             return None
         return [tuple(limit) for limit in limits]

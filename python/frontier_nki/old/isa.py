@@ -1,9 +1,10 @@
 """nki.isa of the older style: no dst, the result is returned; mask= and dtype= on everything.
 
-The parameters are those of the descriptor table without dst; a table here says what shape and dtype each result has,
-where that is not the shape and dtype of the data operand. Instructions whose older form differs in more than that have
-functions of their own below.
+The parameters are those of the descriptor table without dst; a table here says what shape and dtype each
+result has, where that is not the shape and dtype of the data operand. Instructions whose older form differs
+in more than that have functions of their own below.
 """
+
 from .. import _core, isa, ops
 from ..types import psum, sbuf
 from .index import Index, Mask
@@ -73,8 +74,18 @@ def _general(name, parameters):
 
 # ---- products and transposes ----
 
-def nc_matmul(stationary, moving, is_stationary_onezero=False, is_moving_onezero=False, is_transpose=False,
-              tile_position=(), tile_size=(), mask=None, **options):
+
+def nc_matmul(
+    stationary,
+    moving,
+    is_stationary_onezero=False,
+    is_moving_onezero=False,
+    is_transpose=False,
+    tile_position=(),
+    tile_size=(),
+    mask=None,
+    **options,
+):
     """[K, M] and [K, N] to [M, N] in PSUM. A mask bounds K and N, where its sizes are theirs."""
     stationary, moving = _as_matrix(stationary), _as_matrix(moving)
     kind = stationary.dtype if is_transpose else "float32"
@@ -83,11 +94,18 @@ def nc_matmul(stationary, moving, is_stationary_onezero=False, is_moving_onezero
         if box is None and mask is not True:
             return Nothing((stationary.shape[1], moving.shape[1]), kind)
         (k0, k1), (n0, n1) = box
-        value = Product((stationary[k0:k1], moving[k0:k1, n0:n1]), (n0, n1), stationary.shape[1], moving.shape[1], kind)
+        value = Product(
+            (stationary[k0:k1], moving[k0:k1, n0:n1]), (n0, n1), stationary.shape[1], moving.shape[1], kind
+        )
     else:
         value = Product((stationary, moving), None, stationary.shape[1], moving.shape[1], kind)
-    value.arguments.update(is_stationary_onezero=is_stationary_onezero, is_moving_onezero=is_moving_onezero,
-                           is_transpose=is_transpose, tile_position=tile_position, tile_size=tile_size)
+    value.arguments.update(
+        is_stationary_onezero=is_stationary_onezero,
+        is_moving_onezero=is_moving_onezero,
+        is_transpose=is_transpose,
+        tile_position=tile_position,
+        tile_size=tile_size,
+    )
     return value
 
 
@@ -101,8 +119,17 @@ class Product(Value):
 
     def __init__(self, operands, columns, rows, width, dtype):
         from .. import session
-        super().__init__(session.running(), "nc_matmul", (rows, width), dtype, psum, None,
-                         {"stationary": operands[0], "moving": operands[1]}, True)
+
+        super().__init__(
+            session.running(),
+            "nc_matmul",
+            (rows, width),
+            dtype,
+            psum,
+            None,
+            {"stationary": operands[0], "moving": operands[1]},
+            True,
+        )
         self.columns = columns
 
     def issue(self, dst, **more):
@@ -110,7 +137,7 @@ class Product(Value):
         if dst.ndim != 2:
             dst = dst.reshape((dst.shape[0], -1))
         if self.columns is not None:
-            dst = dst[:, self.columns[0]:self.columns[1]]
+            dst = dst[:, self.columns[0] : self.columns[1]]
         _core.at(self.place)
         try:
             ops.ISA["nc_matmul"](dst=dst, **self.arguments)
@@ -123,6 +150,7 @@ class Nothing(Value):
 
     def __init__(self, shape, dtype):
         from .. import session
+
         super().__init__(session.running(), "nc_matmul", shape, dtype, psum, None, {}, True)
 
     def issue(self, dst, **more):
@@ -136,11 +164,18 @@ def nc_transpose(data, mask=None, dtype=None, engine=None, **options):
     arguments = {"data": data}
     if engine is not None and engine.name != "unknown":
         arguments["engine"] = engine
-    return ops.make("nc_transpose", (data.shape[1], data.shape[0]), dtype or data.dtype, sbuf if on_vector else psum, mask,
-                    **arguments)
+    return ops.make(
+        "nc_transpose",
+        (data.shape[1], data.shape[0]),
+        dtype or data.dtype,
+        sbuf if on_vector else psum,
+        mask,
+        **arguments,
+    )
 
 
 # ---- forms of their own ----
+
 
 def memset(shape=None, value=0, dtype="float32", mask=None, engine=None, dst=None, **options):
     arguments = {"value": float(value)}
@@ -157,8 +192,16 @@ def iota(expr, dtype, mask=None, **options):
         raise _core.UsageError("nisa.iota takes an index tile: nl.arange(...)[...] and sums of them")
     partitions = expr.shape[0]
     pattern = [[c, n] for c, n in zip(expr.coefficients[1:], expr.shape[1:])] or [[0, 1]]
-    return ops.make("iota", expr.shape if expr.ndim > 1 else (partitions, 1), dtype, sbuf, mask, pattern=pattern,
-                    offset=expr.constant, channel_multiplier=expr.coefficients[0])
+    return ops.make(
+        "iota",
+        expr.shape if expr.ndim > 1 else (partitions, 1),
+        dtype,
+        sbuf,
+        mask,
+        pattern=pattern,
+        offset=expr.constant,
+        channel_multiplier=expr.coefficients[0],
+    )
 
 
 def affine_select(pred, on_true_tile, on_false_value, mask=None, dtype=None, **options):
@@ -171,15 +214,38 @@ def affine_select(pred, on_true_tile, on_false_value, mask=None, dtype=None, **o
     coefficients = (0,) * pad + c.coefficients
     pattern = [[k, n] for k, n in zip(coefficients[1:], data.shape[1:])]
     op = "greater_equal" if len(pred.constraints) == 1 else "equal"
-    return ops.make("affine_select", data.shape, dtype or data.dtype, sbuf, mask, pattern=pattern,
-                    channel_multiplier=coefficients[0], offset=c.constant, on_true_tile=data,
-                    on_false_value=float(on_false_value), cmp_op=op)
+    return ops.make(
+        "affine_select",
+        data.shape,
+        dtype or data.dtype,
+        sbuf,
+        mask,
+        pattern=pattern,
+        channel_multiplier=coefficients[0],
+        offset=c.constant,
+        on_true_tile=data,
+        on_false_value=float(on_false_value),
+        cmp_op=op,
+    )
 
 
-def activation_reduce(op, data, reduce_op=None, reduce_res=None, bias=None, scale=1.0, mask=None, dtype=None, **options):
+def activation_reduce(
+    op, data, reduce_op=None, reduce_res=None, bias=None, scale=1.0, mask=None, dtype=None, **options
+):
     data = ops.on_chip(data)
-    return ops.make("activation_reduce", data.shape, dtype or data.dtype, sbuf, mask, op=op, data=data,
-                    reduce_op=reduce_op, reduce_res=reduce_res, bias=bias, scale=scale)
+    return ops.make(
+        "activation_reduce",
+        data.shape,
+        dtype or data.dtype,
+        sbuf,
+        mask,
+        op=op,
+        data=data,
+        reduce_op=reduce_op,
+        reduce_res=reduce_res,
+        bias=bias,
+        scale=scale,
+    )
 
 
 def dma_copy(dst=None, src=None, mask=None, dst_rmw_op=None, **options):
@@ -189,7 +255,9 @@ def dma_copy(dst=None, src=None, mask=None, dst_rmw_op=None, **options):
 
 
 def tensor_copy_dynamic_src(*args, **kwargs):
-    raise _core.UsageError("tensor_copy_dynamic_src is gone since NKI 0.4: use tensor_copy with .ap(scalar_offset=)")
+    raise _core.UsageError(
+        "tensor_copy_dynamic_src is gone since NKI 0.4: use tensor_copy with .ap(scalar_offset=)"
+    )
 
 
 def public():
@@ -202,7 +270,14 @@ def public():
     for old, new in _OLD_NAMES.items():
         if new in names:
             names[old] = names[new]
-    names.update(nc_matmul=nc_matmul, nc_transpose=nc_transpose, memset=memset, iota=iota, affine_select=affine_select,
-                 activation_reduce=activation_reduce, dma_copy=dma_copy,
-                 tensor_copy_dynamic_src=tensor_copy_dynamic_src)
+    names.update(
+        nc_matmul=nc_matmul,
+        nc_transpose=nc_transpose,
+        memset=memset,
+        iota=iota,
+        affine_select=affine_select,
+        activation_reduce=activation_reduce,
+        dma_copy=dma_copy,
+        tensor_copy_dynamic_src=tensor_copy_dynamic_src,
+    )
     return names

@@ -1,4 +1,5 @@
 """nki.language of the older style: index tiles, par_dim and block dimensions, masks on everything."""
+
 from .. import _core, language, ops, session
 from ..types import dtype_of, psum, region_of, sbuf
 from . import index
@@ -48,7 +49,7 @@ def _tensor(shape, dtype, buffer, name="", address=None, fill=None):
 
 
 def zeros(shape, dtype, buffer=None, name="", **options):
-    """In PSUM the first product overwrites, so nothing is filled there: filling would make accumulation undefined."""
+    """In PSUM the first product overwrites; filling there would make accumulation undefined."""
     return _tensor(shape, dtype, buffer, name, None, None if region_of(buffer) is psum else 0.0)
 
 
@@ -100,7 +101,9 @@ def store(dst, value=None, mask=None, **options):
 
 
 def atomic_rmw(dst, value, op, mask=None, **options):
-    raise _core.UsageError("nl.atomic_rmw: use nisa.dma_compute with vector_offset, which adds into rows of HBM")
+    raise _core.UsageError(
+        "nl.atomic_rmw: use nisa.dma_compute with vector_offset, which adds into rows of HBM"
+    )
 
 
 class _Region:
@@ -115,10 +118,26 @@ class _Region:
 
 def public():
     names = language.public()
-    names.update(ndarray=ndarray, zeros=zeros, ones=ones, full=full, par_dim=ParDim, arange=index.arange,
-                 mgrid=index.mgrid, loop_reduce=loop_reduce, affine_range=_loop, sequential_range=_loop,
-                 static_range=_loop, nc=nc, spmd_dim=spmd_dim, static_cast=static_cast, device_print=device_print,
-                 store=store, tensor=OldTile, fp32=session and names["float32"])
+    names.update(
+        ndarray=ndarray,
+        zeros=zeros,
+        ones=ones,
+        full=full,
+        par_dim=ParDim,
+        arange=index.arange,
+        mgrid=index.mgrid,
+        loop_reduce=loop_reduce,
+        affine_range=_loop,
+        sequential_range=_loop,
+        static_range=_loop,
+        nc=nc,
+        spmd_dim=spmd_dim,
+        static_cast=static_cast,
+        device_print=device_print,
+        store=store,
+        tensor=OldTile,
+        fp32=session and names["float32"],
+    )
     names["atomic_rmw"] = atomic_rmw
     return names
 

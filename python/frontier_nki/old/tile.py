@@ -1,8 +1,10 @@
 """Tiles of the older style: index tiles in [...], assignment, operators, and block dimensions.
 
-`tile[index] = value` is the instruction that makes the value, writing there. A view whose index tiles reach outside the
-tensor is legal as long as a mask keeps the work inside, so bounds are checked when the view is used, box in hand.
+`tile[index] = value` is the instruction that makes the value, writing there. A view whose index tiles reach
+outside the tensor is legal as long as a mask keeps the work inside, so bounds are checked when the view is
+used, box in hand.
 """
+
 from .. import _core
 from .index import Index, align
 
@@ -29,8 +31,11 @@ class OldTile(_core.Tile):
             coefficients.append(index.coefficients)
         rank = len(shape)
         coefficients = [c + (0,) * (rank - len(c)) for c in coefficients]
-        view = self._on_chip(shape, constants, coefficients) if self.memory != "hbm" else self._in_hbm(
-            shape, constants, coefficients)
+        view = (
+            self._on_chip(shape, constants, coefficients)
+            if self.memory != "hbm"
+            else self._in_hbm(shape, constants, coefficients)
+        )
         view.reach = [(self.shape[d], constants[d], coefficients[d]) for d in range(self.ndim)]
         return view
 
@@ -42,32 +47,45 @@ class OldTile(_core.Tile):
 
     def _on_chip(self, shape, constants, coefficients):
         first, strides = coefficients[0], self.strides
-        if any(first[1:]) or (shape[0] > 1 and first[0] != 1) or any(k[0] for k in coefficients[1:] if shape[0] > 1):
-            raise _core.UsageError(f"index of a tile {self.shape}: the first dimension of the index tiles must walk the "
-                                   f"partitions one by one, and only them")
+        if (
+            any(first[1:])
+            or (shape[0] > 1 and first[0] != 1)
+            or any(k[0] for k in coefficients[1:] if shape[0] > 1)
+        ):
+            raise _core.UsageError(
+                f"index of a tile {self.shape}: the first dimension of the index tiles must walk the "
+                f"partitions one by one, and only them"
+            )
         column = self.offset % _row(self) if self.ndim > 1 else 0
         offset = column + sum(c * s for c, s in zip(constants[1:], strides[1:]))
-        pairs = [(sum(k[a] * s for k, s in zip(coefficients[1:], strides[1:])), shape[a]) for a in range(1, len(shape))]
+        pairs = [
+            (sum(k[a] * s for k, s in zip(coefficients[1:], strides[1:])), shape[a])
+            for a in range(1, len(shape))
+        ]
         return self.pattern_view(self.partition + constants[0], shape[0], offset, pairs or [(1, 1)])
 
     # ---- assignment ----
 
     def __setitem__(self, key, value):
         from .value import assign
+
         assign(self[key], value)
 
     def __iadd__(self, value):
         from .value import accumulate
+
         return accumulate(self, value)
 
     # ---- what kernels of this style call ----
 
     def broadcast_to(self, shape):
         from .. import ops
+
         return ops.broadcast_to(self, shape)
 
     def astype(self, dtype):
         from .. import ops
+
         return ops.copy(self, dtype)
 
     assert_shape = lambda self, *_: self  # noqa: E731
@@ -86,7 +104,7 @@ def _spell_out(items, ndim):
         raise _core.UsageError("None beside index tiles: give the index tiles the dimension")
     if Ellipsis in [item for item in items if not isinstance(item, Index)]:
         at = next(i for i, item in enumerate(items) if item is Ellipsis)
-        items = items[:at] + (slice(None),) * (ndim - len(items) + 1) + items[at + 1:]
+        items = items[:at] + (slice(None),) * (ndim - len(items) + 1) + items[at + 1 :]
     if len(items) > ndim:
         raise _core.UsageError(f"{len(items)} indices of a tensor with {ndim} dimensions")
     return tuple(items) + (slice(None),) * (ndim - len(items))
@@ -119,7 +137,7 @@ def _as_index(item, tiles, dim, shape, size):
 
 
 class Blocks:
-    """A tensor with block dimensions left of the partition dimension: separate tiles, made when first used."""
+    """A tensor with block dimensions left of the partitions: separate tiles, made when first used."""
 
     def __init__(self, shape, block_dims, allocate):
         self.shape, self.block_dims, self.allocate, self.tiles = tuple(shape), block_dims, allocate, {}
@@ -131,8 +149,8 @@ class Blocks:
         items = key if isinstance(key, tuple) else (key,)
         if len(items) < self.block_dims:
             return None, items
-        block = tuple(_constant(item, size) for item, size in zip(items[:self.block_dims], self.shape))
-        return block, items[self.block_dims:]
+        block = tuple(_constant(item, size) for item, size in zip(items[: self.block_dims], self.shape))
+        return block, items[self.block_dims :]
 
     def __getitem__(self, key):
         block, rest = self._split(key)
@@ -140,11 +158,12 @@ class Blocks:
             return Part(self, key if isinstance(key, tuple) else (key,))
         tile = self.tiles.get(block)
         if tile is None:
-            tile = self.tiles[block] = self.allocate(self.shape[self.block_dims:])
+            tile = self.tiles[block] = self.allocate(self.shape[self.block_dims :])
         return tile[rest] if rest else tile
 
     def __setitem__(self, key, value):
         from .value import assign
+
         assign(self[key], value)
 
 
@@ -153,7 +172,7 @@ class Part:
 
     def __init__(self, blocks, key):
         self.blocks, self.key = blocks, key
-        self.shape = blocks.shape[len(key):]
+        self.shape = blocks.shape[len(key) :]
 
     def __getitem__(self, key):
         return self.blocks[(*self.key, *(key if isinstance(key, tuple) else (key,)))]
@@ -180,23 +199,36 @@ def _constant(item, size):
 def _operator(name, reverse=False):
     def method(self, other):
         from .. import ops
+
         return ops.binary(name, other, self) if reverse else ops.binary(name, self, other)
+
     return method
 
 
 def add_operators(cls):
     """Python's operators as instructions; comparisons make tiles, except with None."""
-    for python, name in (("add", "add"), ("sub", "subtract"), ("mul", "multiply"), ("truediv", "divide"),
-                         ("pow", "power"), ("and", "bitwise_and"), ("or", "bitwise_or"), ("xor", "bitwise_xor"),
-                         ("lshift", "left_shift"), ("rshift", "right_shift")):
+    for python, name in (
+        ("add", "add"),
+        ("sub", "subtract"),
+        ("mul", "multiply"),
+        ("truediv", "divide"),
+        ("pow", "power"),
+        ("and", "bitwise_and"),
+        ("or", "bitwise_or"),
+        ("xor", "bitwise_xor"),
+        ("lshift", "left_shift"),
+        ("rshift", "right_shift"),
+    ):
         setattr(cls, f"__{python}__", _operator(name))
         setattr(cls, f"__r{python}__", _operator(name, True))
     for python, name in (("lt", "less"), ("le", "less_equal"), ("gt", "greater"), ("ge", "greater_equal")):
         setattr(cls, f"__{python}__", _operator(name))
-    cls.__eq__ = lambda self, other: self is other if other is None or isinstance(other, str) else _operator("equal")(
-        self, other)
-    cls.__ne__ = lambda self, other: self is not other if other is None or isinstance(other, str) else _operator(
-        "not_equal")(self, other)
+    cls.__eq__ = lambda self, other: (
+        self is other if other is None or isinstance(other, str) else _operator("equal")(self, other)
+    )
+    cls.__ne__ = lambda self, other: (
+        self is not other if other is None or isinstance(other, str) else _operator("not_equal")(self, other)
+    )
     cls.__hash__ = object.__hash__
     cls.__neg__ = lambda self: _operator("multiply")(self, -1.0)
     return cls

@@ -1,10 +1,12 @@
 """Deferred values: what an instruction of the older style returns.
 
-`t[i] = nisa.activation(...)` must be one instruction that writes t[i], and `acc += nisa.nc_matmul(...)` one that
-accumulates; but Python evaluates the right side first. So the right side is a Value: the instruction, ready to be
-issued. Being assigned or accumulated issues it there; any other use, and the next instruction of any kind, issues it
-into a tile of its own first, so program order is kept. Its source line is where it was written.
+`t[i] = nisa.activation(...)` must be one instruction that writes t[i], and `acc += nisa.nc_matmul(...)` one
+that accumulates; but Python evaluates the right side first. So the right side is a Value: the instruction,
+ready to be issued. Being assigned or accumulated issues it there; any other use, and the next instruction
+of any kind, issues it into a tile of its own first, so program order is kept. Its source line is where it
+was written.
 """
+
 import numpy as np
 
 from .. import _core, arrays, ops
@@ -14,7 +16,7 @@ from .tile import OldTile, add_operators
 
 
 def restricted(operands, mask, shape):
-    """The operands inside the mask's box, or None when nothing is left. Dimensions of another size are left alone."""
+    """The operands inside the mask's box, or None when nothing is left. Other sizes are left alone."""
     box = _box(mask, shape)
     if box is None:
         return None
@@ -52,15 +54,21 @@ def _check_reach(tile, reach, key):
         low = constant + sum(min(k * a, k * (b - 1)) for k, (a, b) in zip(coefficients, limits))
         high = constant + sum(max(k * a, k * (b - 1)) for k, (a, b) in zip(coefficients, limits))
         if low < 0 or high >= size:
-            raise _core.RuleError(f"out_of_bounds: index [{low}, {high}] of dimension {dim} of '{tile.name}' with size "
-                                  f"{size}\n  fix: mask the rows and columns that do not exist")
+            raise _core.RuleError(
+                f"out_of_bounds: index [{low}, {high}] of dimension {dim} of '{tile.name}' with size "
+                f"{size}\n  fix: mask the rows and columns that do not exist"
+            )
 
 
 def undefined(tile):
-    """What a mask leaves out of a value is undefined, not an error to read: NaN, so that a use shows; 0 in integers."""
+    """What a mask leaves out of a value may be read and is undefined: NaN, so that a use shows; 0 in integers."""
     kind = arrays.numpy_dtype(tile.dtype)
     bits = 0 if kind is None or kind.kind in "iub" else np.full(1, np.nan, np.float32).astype(kind)
-    filler = np.broadcast_to(bits, tile.shape) if kind is not None else np.zeros(tile.size * tile.dtype.itemsize, np.uint8)
+    filler = (
+        np.broadcast_to(bits, tile.shape)
+        if kind is not None
+        else np.zeros(tile.size * tile.dtype.itemsize, np.uint8)
+    )
     tile.write_tensor(arrays.raw_bytes(np.ascontiguousarray(filler, dtype=kind)))
 
 
@@ -70,7 +78,12 @@ class Value:
     def __init__(self, launch, instruction, shape, dtype, buffer, mask, arguments, accumulates=False):
         if launch.pending is not None:
             launch.pending.settle()
-        self.launch, self.instruction, self.buffer, self.accumulates = launch, instruction, buffer, accumulates
+        self.launch, self.instruction, self.buffer, self.accumulates = (
+            launch,
+            instruction,
+            buffer,
+            accumulates,
+        )
         self.shape, self.dtype, self.mask = tuple(shape), dtype_of(dtype), mask
         self.arguments = {k: ops.tile(v) if hasattr(v, "__nki_tile__") else v for k, v in arguments.items()}
         self.place, self.result = _core.here(), None
@@ -143,8 +156,13 @@ class LoopReduce:
 
 
 def same_view(a, b):
-    return a is b or (isinstance(b, _core.Tile) and a.storage is b.storage and a.get_pattern() == b.get_pattern()
-                      and a.offset == b.offset and a.dtype_name == b.dtype_name)
+    return a is b or (
+        isinstance(b, _core.Tile)
+        and a.storage is b.storage
+        and a.get_pattern() == b.get_pattern()
+        and a.offset == b.offset
+        and a.dtype_name == b.dtype_name
+    )
 
 
 def _reaches(instruction, memory):
@@ -164,7 +182,11 @@ def assign(dst, value):
         return ops.issue("memset", dst=dst, value=float(value))
     value = ops.tile(value)
     if not same_view(dst, value):
-        ops.move("dma_copy" if "hbm" in (dst.memory, value.memory) else "tensor_copy", dst, _shaped(value, dst.shape))
+        ops.move(
+            "dma_copy" if "hbm" in (dst.memory, value.memory) else "tensor_copy",
+            dst,
+            _shaped(value, dst.shape),
+        )
     return None
 
 

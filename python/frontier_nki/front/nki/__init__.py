@@ -1,4 +1,5 @@
 """`nki` as a script sees it: the dst-first style (NKI 0.3 to 0.6), on the simulated core."""
+
 from frontier_nki import _core
 from frontier_nki.launch import Kernel, jit, simulate
 from frontier_nki.types import DType as dtype  # noqa: F401

@@ -1,17 +1,30 @@
-"""nki.collectives: the simulated chip is one core or two; collectives between chips are not simulated, and say so."""
+"""nki.collectives: collectives between chips are not simulated, and say so."""
+
 from frontier_nki import _core
 
 
 def _absent(name):
     def collective(*args, **kwargs):
-        raise _core.UsageError(f"nki.collectives.{name}: collectives between chips are not simulated; between the two "
-                               f"cores of a launch use nisa.sendrecv and nisa.core_barrier")
+        raise _core.UsageError(
+            f"nki.collectives.{name}: collectives between chips are not simulated; between the two "
+            f"cores of a launch use nisa.sendrecv and nisa.core_barrier"
+        )
+
     collective.__name__ = name
     return collective
 
 
-for _name in ("all_reduce", "all_gather", "all_gather_v", "reduce_scatter", "all_to_all", "all_to_all_v",
-              "collective_permute", "collective_permute_implicit", "collective_permute_implicit_reduce"):
+for _name in (
+    "all_reduce",
+    "all_gather",
+    "all_gather_v",
+    "reduce_scatter",
+    "all_to_all",
+    "all_to_all_v",
+    "collective_permute",
+    "collective_permute_implicit",
+    "collective_permute_implicit_reduce",
+):
     globals()[_name] = _absent(_name)
 
 

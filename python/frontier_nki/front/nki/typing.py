@@ -1,4 +1,5 @@
 """nki.typing: annotations only; nothing is checked by them."""
+
 from frontier_nki import _core
 
 

@@ -1,4 +1,5 @@
 """neuronxcc.nki: the older style: return values, masks, index tiles; and its ways of running a kernel."""
+
 from frontier_nki import _core, session
 from frontier_nki.launch import Kernel
 
@@ -27,7 +28,7 @@ def simulate_kernel(kernel, *args, **kwargs):
 
 
 class _Latency:
-    """What nki.benchmark measures, from the prediction: the simulator has no jitter, every percentile is the same."""
+    """What nki.benchmark measures, from the prediction: without jitter, so every percentile is the same."""
 
     def __init__(self, microseconds):
         self.microseconds = microseconds
@@ -50,6 +51,7 @@ class _Benchmark(Kernel):
 def benchmark(function=None, **options):
     def wrap(f):
         return _Benchmark(f.function if isinstance(f, Kernel) else f, True)
+
     return wrap if function is None else wrap(function)
 
 

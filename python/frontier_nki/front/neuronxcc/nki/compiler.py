@@ -1,4 +1,5 @@
-"""neuronxcc.nki.compiler: directives to AWS's compiler; the simulator accepts them and places tiles itself."""
+"""neuronxcc.nki.compiler: directives to AWS's compiler, accepted; the simulator places tiles itself."""
+
 from frontier_nki.types import psum, sbuf  # noqa: F401
 
 

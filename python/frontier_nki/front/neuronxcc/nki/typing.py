@@ -1,4 +1,5 @@
 """neuronxcc.nki.typing: annotations only; nothing is checked by them."""
+
 from frontier_nki import _core
 
 

@@ -1,4 +1,5 @@
 """neuronxcc.starfish.support.util: the comparison that tests of public kernels use."""
+
 import numpy as np
 
 
