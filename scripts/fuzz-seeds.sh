@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 out=$1 F=${BUILD:-build}/frontier
-mkdir -p "$out"/{core_yaml,core_table,core_items,clock_log,append_log,recipe,tokenizer_json,shard,safetensors,import_line,made}
+mkdir -p "$out"/{core_yaml,core_table,core_items,clock_log,append_log,zip,recipe,tokenizer_json,shard,safetensors,import_line,made}
 cp recipes/*.toml "$out/recipe/"
 "$F" data world --out "$out/made/world" --bytes 60KB --vocab 300 --force >/dev/null 2>&1
 cp "$out/made/world/tokenizer.json" "$out/tokenizer_json/"
@@ -11,6 +11,10 @@ cp "$out/made/world/valid-00000.tok" "$out/shard/"
 cp "$out"/made/world/core/eval_data/world/*.jsonl "$out/made/"
 head -n 1 -q "$out"/made/*.jsonl >"$out/import_line/a"
 printf '{"text":"caf\\u00e9 \\ud83d\\ude00 \\n","id":[1,2.5e3,null,true,{"text":"inner"}]}\n' >"$out/import_line/b"
+# An archive of one stored member, written by hand: name lib.so, 5 bytes, their CRC-32.
+member='\x00\x00\x00\x00\x00\x00\x21\x00\x86\xa6\x10\x36\x05\x00\x00\x00\x05\x00\x00\x00\x06\x00\x00\x00'
+printf "PK\x03\x04\x14\x00${member}lib.sohelloPK\x01\x02\x14\x00\x14\x00${member}\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00lib.so" >"$out/zip/a"
+printf 'PK\x05\x06\x00\x00\x00\x00\x01\x00\x01\x00\x34\x00\x00\x00\x29\x00\x00\x00\x00\x00' >>"$out/zip/a"
 "$F" train --data "$out/made/world" --recipe recipes/baseline.toml --set model.depth=1 --set model.width=32 --set model.head_dim=16 \
     --set model.context=32 --set optim.batch_tokens=256 --set optim.shards=2 --clock virtual:1 --set clock.max_steps=1 --unscored \
     --out "$out/made/run" >/dev/null 2>&1
