@@ -135,7 +135,10 @@ fr_status import_files_add(import_files *files, fr_arena *arena, const char *pat
     import_file file = {own, base_name(own), IMPORT_TEXT, IMPORT_PLAIN, (int64_t)target.st_size};
     if (S_ISDIR(target.st_mode))
         return add_folder(files, arena, own, (size_t)(base_name(own) - own), 0, summary, error);
-    if (!S_ISREG(target.st_mode) || !classify(own, &file))
+    if (!S_ISREG(target.st_mode))
+        return fr_error_set(error, FR_BAD_DATA, path, "write it to a file first: it is read more than once",
+                            "a pipe or device, not a file or folder");
+    if (!classify(own, &file))
         return fr_error_set(error, FR_BAD_DATA, path, import_files_known, "cannot tell what kind of file this is");
     return append(files, arena, &file, error);
 }

@@ -509,6 +509,16 @@ TEST(failed_allocations_and_writes_leave_no_corpus)
 }
 
 /* Killed at any moment: either no corpus.json or a whole corpus, and the next import is not disturbed by what is left. */
+TEST(pipes_and_devices_are_refused)
+{
+    const char *paths[] = {fixture_path("pipe.txt"), fixture_path("pipe.jsonl.gz"), "/dev/zero"};
+    CHECK(mkfifo(paths[0], 0600) == 0 && mkfifo(paths[1], 0600) == 0);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(import("from-pipe", (fr_import_options){0}, paths + i, 1), FR_BAD_DATA);
+        CHECK_STR(error.what, "a pipe or device, not a file or folder");
+    }
+}
+
 TEST(a_killed_import_leaves_no_half_corpus)
 {
     enum { LINES = 30000 };
