@@ -172,6 +172,7 @@ install: all
 	install -m 644 recipes/*.toml $(DESTDIR)$(PREFIX)/share/frontier/recipes/
 	install -m 644 docs/schema/*.json $(DESTDIR)$(PREFIX)/share/frontier/schema/
 	install -m 644 baseline/train.c baseline/recipe.toml baseline/README.md $(DESTDIR)$(PREFIX)/share/frontier/baseline/
+	[ ! -f $(NKI_PACKAGE)/_core.abi3.so ] || { install -d $(DESTDIR)$(PREFIX)/lib/frontier/python && cp -r $(NKI_PACKAGE) $(DESTDIR)$(PREFIX)/lib/frontier/python/; }
 	$(BUILD)/frontier help --man > $(DESTDIR)$(PREFIX)/share/man/man1/frontier.1
 	$(BUILD)/frontier help --completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/frontier
 	printf 'prefix=%s\nlibdir=$${prefix}/lib/frontier\nincludedir=$${prefix}/include\n\nName: frontier\nDescription: train language models against the clock\nVersion: %s\nCflags: -I$${includedir}\nLibs: -L$${libdir} -lfrontier $(LIBS)\n' \

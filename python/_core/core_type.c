@@ -6,6 +6,8 @@
  */
 #include "core.h"
 
+#include "frontier/report.h"
+
 #include <string.h>
 
 static PyObject *core_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -140,6 +142,18 @@ static PyObject *core_trace(PyObject *self, PyObject *path)
     Py_RETURN_NONE;
 }
 
+static PyObject *core_page(PyObject *self, PyObject *args)
+{
+    const char *title, *path;
+    fr_error error = {0};
+    if (!PyArg_ParseTuple(args, "ss:write_page", &title, &path))
+        return NULL;
+    fr_status status = fr_neuron_page_write(((core_object *)self)->core, title, path, &error);
+    if (status != FR_OK)
+        return core_raise(status, &error);
+    Py_RETURN_NONE;
+}
+
 static PyObject *core_generation(PyObject *self, void *unused)
 {
     (void)unused;
@@ -182,6 +196,7 @@ static PyMethodDef core_methods[] = {
     {"compute", core_compute, METH_O, "compute(False): rules and time only"},
     {"time", core_time, METH_NOARGS, "replay the trace: a dict of fr_neuron_timing"},
     {"lines", core_lines, METH_NOARGS, "[(file, line, busy ns, stall ns, instructions)], costly first"},
+    {"write_page", core_page, METH_VARARGS, "write_page(title, path): the timeline as one HTML file"},
     {"write_trace", core_trace, METH_O, "write_trace(path): Chrome trace events"},
     {NULL, NULL, 0, NULL},
 };

@@ -43,6 +43,7 @@ def parser():
     p.add_argument("--machine")
     p.add_argument("--json", action="store_true")
     p.add_argument("--trace")
+    p.add_argument("--html")
     p.add_argument("--timing-only", action="store_true")
     p.add_argument("--backend", choices=["simulator", "aws"], default="simulator")
     p.add_argument("script")
@@ -125,7 +126,7 @@ def main(arguments):
     options = parser().parse_args(arguments)
     report.json_mode = options.json
     session.options.machine, session.options.timing_only = options.machine, options.timing_only
-    session.options.trace = options.trace
+    session.options.trace, session.options.html = options.trace, options.html
     if not os.path.exists(options.script):
         return fail(3, options.script, "no such script", "frontier nki run SCRIPT")
     if not announce_aws(options.backend):

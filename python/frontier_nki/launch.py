@@ -192,14 +192,21 @@ def finish(kernel, core, machine, inputs):
     session.results.append(
         session.Result(name, machine, time, sorted(lines, key=lambda l: -(l[2] + l[3])), shapes)
     )
-    if session.options.trace:
-        path = session.options.trace
-        core.write_trace(path if len(session.results) == 1 else f"{path}.{len(session.results)}")
-        from . import report
+    write_files(core, name)
 
-        report.note(
-            f"trace of {name}: {path if len(session.results) == 1 else f'{path}.{len(session.results)}'}"
-        )
+
+def write_files(core, name):
+    """--trace and --html; the second launch's files end in .2, and so on."""
+    from . import report
+
+    for what, path, write in (
+        ("trace", session.options.trace, core.write_trace),
+        ("page", session.options.html, lambda p: core.write_page(name, p)),
+    ):
+        if path:
+            path = path if len(session.results) == 1 else f"{path}.{len(session.results)}"
+            write(path)
+            report.note(f"{what} of {name}: {path}")
 
 
 def shared_output(launch, shape, dtype, name):

@@ -22,7 +22,7 @@ MACHINES = {
 class Options:
     machine = None  # --machine
     timing_only = False  # --timing-only
-    trace = None  # --trace FILE
+    trace = html = None  # --trace FILE, --html FILE
     source_lines = 8
 
 

@@ -6,6 +6,7 @@ echo "# the example, with the shape of its report"
 frontier nki run "$TOP/examples/nki_add.py" | blank
 frontier nki run "$TOP/examples/nki_add.py" --json --trace trace.json 2>/dev/null | tail -n 1 | grep -o '"predicted_us"' | head -n 1
 head -c 1 trace.json; echo
+frontier nki run "$TOP/examples/nki_add.py" --html page.html >/dev/null; head -c 15 page.html; grep -c 'nki_add.py' page.html
 echo "# what a script is given, and its exit code"
 printf 'import sys\nprint(sys.argv[1:])\nsys.exit(3)\n' >exits.py
 frontier nki run exits.py -- --rows 4; echo "exit $?"
