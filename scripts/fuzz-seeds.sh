@@ -3,8 +3,10 @@
 set -eu
 cd "$(dirname "$0")/.."
 out=$1 F=${BUILD:-build}/frontier
-mkdir -p "$out"/{core_yaml,core_table,core_items,clock_log,append_log,zip,recipe,tokenizer_json,shard,safetensors,import_line,made}
+mkdir -p "$out"/{completion,core_yaml,core_table,core_items,clock_log,append_log,zip,recipe,tokenizer_json,shard,safetensors,import_line,made}
 cp recipes/*.toml "$out/recipe/"
+printf '{"model":"model","prompt":["caf\\u00e9"],"max_tokens":12,"temperature":0.5,"top_p":0.9,"top_k":3,"seed":-1,"stop":["a","\\n"],"stream":true}' >"$out/completion/a"
+printf '{"prompt":"a","n":1,"echo":false,"logit_bias":{},"stream_options":{"include_usage":true},"suffix":null,"presence_penalty":0.0}' >"$out/completion/b"
 "$F" data world --out "$out/made/world" --bytes 60KB --vocab 300 --force >/dev/null 2>&1
 cp "$out/made/world/tokenizer.json" "$out/tokenizer_json/"
 cp "$out/made/world/valid-00000.tok" "$out/shard/"

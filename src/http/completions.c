@@ -174,6 +174,7 @@ static void fail(completions_job *job, const completions_refusal *refusal)
         completions_write_refusal(refusal, &event);
         fr_buffer_printf(&event, "\n\n");
         fr_http_write(job->request, event.length ? event.data : "", event.length);
+        fr_buffer_release(&event);
         count_status(c, refusal->status);
         fr_http_end(job->request);
     } else {
