@@ -193,6 +193,30 @@ class Tiles(unittest.TestCase):
         with self.assertRaises(frontier_nki.UsageError):
             kernel[3](x)
 
+    def test_two_cores_exchange_tiles(self):
+        @nki.jit
+        def kernel(x):
+            me = nl.program_id(0)
+            out = nl.ndarray((2, 64, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+            shared = nl.ndarray((2, 64, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+            mine = nl.ndarray((64, 8), dtype=x.dtype, buffer=nl.sbuf)
+            theirs = nl.ndarray((64, 8), dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=mine, src=x[me])
+            for turn in range(3):  # after an odd number of exchanges each has the other's
+                nisa.sendrecv(src=mine, dst=theirs, send_to_rank=1 - me, recv_from_rank=1 - me, pipe_id=0)
+                nisa.tensor_copy(dst=mine, src=theirs)
+            nisa.dma_copy(dst=shared[me], src=mine)
+            nisa.core_barrier(shared, (0, 1))
+            nisa.dma_copy(dst=theirs, src=shared[1 - me])
+            nisa.tensor_tensor(dst=mine, data1=mine, data2=theirs, op=nl.subtract)
+            nisa.dma_copy(dst=out[me], src=mine)
+            return out
+
+        x = np.random.default_rng(0).standard_normal((2, 64, 8)).astype(np.float32)
+        np.testing.assert_array_equal(kernel[2](x), np.stack([x[1] - x[0], x[0] - x[1]]))
+        with self.assertRaises(frontier_nki.RuleError):
+            kernel(x)
+
     def test_programs_take_turns_and_miss_each_other(self):
         from frontier_nki.pair import Pair
 

@@ -62,6 +62,27 @@ def max_pool(module):
     yield "max_pool 448x448/3", module.solution(x, 3), windows.max((2, 3))
 
 
+def sd_attention(module):
+    random = np.random.default_rng(27)
+    q, k, v = (random.standard_normal((1024, 64), dtype=np.float32) for _ in range(3))
+    scores = q.astype(np.float64) @ k.T / 8
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    yield "sd attention 1024x64", module.solution(q, k, v), powers / powers.sum(-1, keepdims=True) @ v
+
+
+def mamba(module):
+    random = np.random.default_rng(28)
+    delta, u = (0.1 * random.standard_normal((1, 256, 512), dtype=np.float32) for _ in range(2))
+    a = 0.1 * random.standard_normal((256, 16), dtype=np.float32)
+    b, c = (0.1 * random.standard_normal((1, 16, 512), dtype=np.float32) for _ in range(2))
+    state, wanted = np.zeros((256, 16)), np.empty((1, 256, 512))
+    for t in range(512):
+        state = np.exp(delta[0, :, t, None] * a) * state + (delta[0, :, t] * u[0, :, t])[:, None] * b[0, :, t]
+        wanted[0, :, t] = state @ c[0, :, t]
+    wide = [np.repeat(x, 128, axis=1) for x in (b, c)]
+    yield "mamba 256x512 state 16", module.solution(delta, u, a, *wide), wanted
+
+
 CASES = [
     Case(7, ADVANCED + "2_maxpool_ref.py", max_pool, prelude=True),
     Case(26, TUTORIAL + "4_attention_ref.py", attention, prelude=True),
@@ -70,4 +91,6 @@ CASES = [
     Case(11, ADVANCED + "1_transpose_ref.py", transpose, prelude=True),
     Case(13, TUTORIAL + "0_rmsnorm_ref.py", rms_norm, prelude=True),
     Case(13, TUTORIAL + "1_layernorm_ref.py", layer_norm, prelude=True),
+    Case(26, TUTORIAL + "5_sdattention_ref.py", sd_attention, prelude=True),
+    Case(20, TUTORIAL + "3_mamba_ref.py", mamba, prelude=True),
 ]

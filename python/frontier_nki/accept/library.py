@@ -35,6 +35,8 @@ def rope(module):
     yield "RoPE halves 128x1x2x256", module.RoPE(x, cos, sin, contiguous_layout=True), np.concatenate(
         [low * c - high * s, high * c + low * s]
     )
+    both = module.RoPE[2](x, cos, sin, lnc_shard=True)
+    yield "RoPE on two cores", both, np.concatenate([low * c - high * s, high * c + low * s])
     even, odd = x[0::2], x[1::2]
     wanted = np.empty_like(x)
     wanted[0::2], wanted[1::2] = even * c - odd * s, odd * c + even * s
@@ -49,6 +51,24 @@ def dynamic_add(module):
     yield "dynamic add 4x128x1024", module.dynamic_elementwise_add(a, b, np.array([[4]], np.int32)), a + b
 
 
+def indexed_flatten(module):
+    random = np.random.default_rng(34)
+    rows, width, block = 8, 512, 16
+    x = random.integers(0, 1000, (rows, width)).astype(np.int32)
+    places = (random.permutation(rows) * (width // block)).astype(np.int32)
+    wanted = np.full((rows * width // block, block), -1, np.int32)
+    for row, place in enumerate(places):
+        wanted[place : place + width // block] = x[row].reshape(-1, block)
+    got = module.indexed_flatten[2](x, block, rows * width, places)
+    yield "indexed_flatten 8x512 on two cores", got, wanted.reshape(-1)
+
+
+def cascaded_max(module):
+    x = np.random.default_rng(35).standard_normal((2, 2, 32000), dtype=np.float32)
+    wanted = x.max(-1, keepdims=True), x.argmax(-1)[..., None]
+    yield "cascaded_max 4x32000", module.cascaded_max(x), wanted
+
+
 CASES = [
     Case(
         17,
@@ -59,4 +79,11 @@ CASES = [
     Case(10, ROOT + "core/cumsum/cumsum.py", cumsum, package="nkilib.core.cumsum.cumsum"),
     Case(16, ROOT + "core/embeddings/rope_hf.py", rope_hf, package="nkilib.core.embeddings.rope_hf"),
     Case(16, ROOT + "core/embeddings/rope.py", rope, package="nkilib.core.embeddings.rope"),
+    Case(
+        18,
+        ROOT + "core/subkernels/indexed_flatten.py",
+        indexed_flatten,
+        package="nkilib.core.subkernels.indexed_flatten",
+    ),
+    Case(21, ROOT + "core/max/cascaded_max.py", cascaded_max, package="nkilib.core.max.cascaded_max"),
 ]
