@@ -68,12 +68,13 @@ static fr_status check_segments(const fr_plan *plan, const fr_run_args *args, fr
         return FR_OK;
     for (int64_t i = 0; i < args->segments->count; i++) {
         const fr_segment *s = &args->segments->list[i];
-        bool ordered = s->first == at && s->count >= 0 && s->before >= 0 && s->before_count >= 0;
-        if (!ordered || s->before_count > at || s->before > at - s->before_count)
-            at = INT64_MIN;
-        at += s->count;
-        if (at < 0 || at > tokens)
+        bool ordered = s->first == at && s->count >= 0 && s->count <= tokens - at && s->before >= 0 &&
+                       s->before_count >= 0 && s->before_count <= at && s->before <= at - s->before_count;
+        if (!ordered) {
+            at = -1;
             break;
+        }
+        at += s->count;
     }
     if (at == tokens && fr_plan_segmented(plan))
         return FR_OK;

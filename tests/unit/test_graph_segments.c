@@ -1,0 +1,140 @@
+/* Segments and parts of a graph: rows that share a beginning give what they give alone, a plan may run fewer tokens than
+ * it was made for and begin in the middle; what makes no sense is refused.
+ */
+#include "graph_model.h"
+
+static const model_shape shape = {
+    .depth = 3, .heads = 4, .kv_heads = 2, .columns = 16, .vocab = 11, .padded_vocab = 13};
+static const char *const nats[] = {"nats"}, *const hidden[] = {"hidden"};
+static fr_error error;
+
+enum { SHARED = 5, FIRST = 4, SECOND = 7, ALONE = 3, TOTAL = SHARED + FIRST + SECOND + ALONE, ROOM = 32 };
+
+static bool open_room(bench *b, const fr_graph *g, const char *const *outputs, const char *const *given,
+                      fr_numerics numerics)
+{
+    fr_plan_options options = {.extent = {1, ROOM},
+                               .numerics = numerics,
+                               .outputs = outputs,
+                               .output_count = 1,
+                               .given = given,
+                               .given_count = given != NULL};
+    bool ready = bench_open(b, g, &options, 11);
+    for (int i = 0; ready && i < ROOM; i++) {
+        b->tokens[i] = (int32_t)(fr_rng_at(1, 1, (uint64_t)i) % 11);
+        b->targets[i] = (int32_t)(fr_rng_at(1, 2, (uint64_t)i) % 11);
+    }
+    return ready;
+}
+
+/* One row of `count` tokens: nats of its last `own` tokens. */
+static void run_alone(bench *b, const int32_t *tokens, const int32_t *targets, int64_t count, int64_t own, double *out)
+{
+    fr_run_args args = b->args;
+    fr_binding inputs[] = {{"tokens", tokens}, {"targets", targets}};
+    args.inputs = inputs;
+    args.input_count = 2;
+    args.tokens = count;
+    CHECK_OK(fr_plan_run(b->plan, &args, &error));
+    for (int64_t i = 0; i < own; i++)
+        out[i] = bench_output(b, "nats", count - own + i);
+}
+
+TEST(shared_beginnings_give_what_whole_rows_give)
+{
+    static const fr_numerics all[] = {FR_NUMERICS_F64, FR_NUMERICS_F32, FR_NUMERICS_BF16};
+    static const fr_segment list[] = {{0, SHARED, 0, 0},
+                                      {SHARED, FIRST, 0, SHARED},
+                                      {SHARED + FIRST, SECOND, 0, SHARED},
+                                      {SHARED + FIRST + SECOND, ALONE, 0, 0}};
+    int32_t positions[TOTAL], previous[TOTAL];
+    fr_segments_fill(list, 4, positions, previous);
+    CHECK(positions[SHARED] == SHARED && previous[SHARED + FIRST] == SHARED - 1 && previous[TOTAL - ALONE] == -1);
+    for (int n = 0; n < 3; n++) {
+        fr_graph *g = baseline_model(shape);
+        fr_segments segments = {list, 4, positions, previous};
+        double wanted[TOTAL];
+        bench b;
+        if (!open_room(&b, g, nats, NULL, all[n]))
+            return;
+        int32_t row[ROOM], targets[ROOM];
+        memcpy(row, b.tokens, sizeof row);
+        memcpy(targets, b.targets, sizeof targets);
+        run_alone(&b, row, targets, SHARED + FIRST, SHARED + FIRST, wanted);
+        memmove(row + SHARED, b.tokens + SHARED + FIRST, SECOND * sizeof *row);
+        memmove(targets + SHARED, b.targets + SHARED + FIRST, SECOND * sizeof *row);
+        run_alone(&b, row, targets, SHARED + SECOND, SECOND, wanted + SHARED + FIRST);
+        run_alone(&b, b.tokens + TOTAL - ALONE, b.targets + TOTAL - ALONE, ALONE, ALONE, wanted + TOTAL - ALONE);
+        fr_run_args args = b.args;
+        args.tokens = TOTAL;
+        args.segments = &segments;
+        CHECK_OK(fr_plan_run(b.plan, &args, &error));
+        for (int i = 0; i < TOTAL; i++)
+            CHECK(bench_output(&b, "nats", i) == wanted[i]);
+        bench_free(&b);
+        fr_graph_free(g);
+    }
+}
+
+TEST(a_plan_may_begin_in_the_middle)
+{
+    fr_graph *g = baseline_model(shape);
+    bench whole, trunk, head;
+    bool ready = open_room(&whole, g, nats, NULL, FR_NUMERICS_F32);
+    ready = open_room(&trunk, g, hidden, NULL, FR_NUMERICS_F32) && ready;
+    ready = open_room(&head, g, nats, hidden, FR_NUMERICS_F32) && ready;
+    if (ready) {
+        fr_run_args args = head.args;
+        bench_run(&whole);
+        bench_run(&trunk);
+        fr_binding inputs[] = {{"hidden", fr_plan_output(trunk.plan, trunk.arena, "hidden", NULL)},
+                               {"targets", head.targets}};
+        args.inputs = inputs;
+        args.input_count = 2;
+        CHECK_OK(fr_plan_run(head.plan, &args, &error));
+        for (int i = 0; i < ROOM; i++)
+            CHECK(bench_output(&head, "nats", i) == bench_output(&whole, "nats", i));
+        args.input_count = 0;
+        CHECK_INT(fr_plan_run(head.plan, &args, &error), FR_BAD_USAGE);
+    }
+    bench_free(&whole);
+    bench_free(&trunk);
+    bench_free(&head);
+    fr_graph_free(g);
+}
+
+TEST(segments_that_make_no_sense_are_refused)
+{
+    static const fr_segment bad[][2] = {{{0, 4, 0, 0}, {5, 3, 0, 0}},   /* a gap */
+                                        {{0, 4, 0, 0}, {4, 3, 0, 0}},   /* too few */
+                                        {{0, 4, 0, 0}, {4, 4, 2, 3}},   /* goes on from itself */
+                                        {{0, 4, 0, 0}, {4, -1, 0, 0}},  /* less than nothing */
+                                        {{0, 4, -1, 2}, {4, 4, 0, 0}},
+                                        {{0, 4, 0, 0}, {4, INT64_MAX, 0, 0}}};
+    fr_graph *g = baseline_model(shape);
+    int32_t zero[ROOM] = {0};
+    bench b;
+    if (!open_room(&b, g, nats, NULL, FR_NUMERICS_F32))
+        return;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        fr_run_args args = b.args;
+        fr_segments segments = {bad[i], 2, zero, zero};
+        args.tokens = 8;
+        args.segments = &segments;
+        CHECK_INT(fr_plan_run(b.plan, &args, &error), FR_BAD_USAGE);
+    }
+    fr_run_args args = b.args;
+    args.tokens = ROOM + 1;
+    CHECK_INT(fr_plan_run(b.plan, &args, &error), FR_BAD_USAGE);
+    const char *unknown[] = {"nothing"};
+    fr_plan_options options = {.extent = {1, 4}, .outputs = nats, .output_count = 1, .given = unknown, .given_count = 1};
+    fr_plan *plan;
+    CHECK_INT(fr_plan_create(&plan, g, &options, &error), FR_BAD_USAGE);
+    options.given = hidden;
+    options.train = true;
+    CHECK_INT(fr_plan_create(&plan, g, &options, &error), FR_BAD_USAGE);
+    bench_free(&b);
+    fr_graph_free(g);
+}
+
+TEST_MAIN(graph_segments)
