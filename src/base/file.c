@@ -31,10 +31,11 @@ fr_status fr_file_error(fr_error *error, const char *path, const char *verb, int
         {EROFS, FR_BAD_ENVIRONMENT, "the file system is read-only", "choose another folder"},
         {EMFILE, FR_BAD_ENVIRONMENT, "too many open files", "raise the limit with ulimit -n"},
     };
+    bool making = strncmp(verb, "create", 6) == 0; /* then it is no input that is bad, but a place that is missing */
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
         if (known[i].code == code)
-            return fr_error_set(error, known[i].status, path, known[i].hint, "cannot %s: %s", verb,
-                                known[i].what);
+            return fr_error_set(error, making ? FR_BAD_ENVIRONMENT : known[i].status, path, known[i].hint,
+                                "cannot %s: %s", verb, known[i].what);
     return fr_error_set(error, FR_BAD_ENVIRONMENT, path, NULL, "cannot %s: %s", verb, strerror(code));
 }
 

@@ -53,7 +53,7 @@ TEST(missing_files_and_folders_are_named)
     CHECK_INT(fr_mapping_init(&mapping, scratch("none"), &error), FR_BAD_DATA);
     fr_mapping_release(&mapping);
     CHECK_INT(fr_file_write(scratch("folder"), "x", 1, &error), FR_BAD_DATA);
-    CHECK_INT(fr_file_write(scratch("none/deep"), "x", 1, &error), FR_BAD_DATA);
+    CHECK_INT(fr_file_write(scratch("none/deep"), "x", 1, &error), FR_BAD_ENVIRONMENT);
     char hex[65];
     CHECK_INT(fr_sha256_file(scratch("none"), hex, &error), FR_BAD_DATA);
     fr_arena_release(&arena);
@@ -187,8 +187,8 @@ TEST(too_long_paths_are_refused)
     longest[sizeof longest - 1] = '\0';
     fr_file_writer writer;
     CHECK_INT(fr_file_writer_begin(&writer, longest, &error), FR_BAD_DATA);
-    CHECK_INT(fr_folder_make(longest, &error), FR_BAD_DATA);
-    CHECK_INT(fr_folder_make("", &error), FR_BAD_DATA);
+    CHECK_INT(fr_folder_make(longest, &error), FR_BAD_ENVIRONMENT);
+    CHECK_INT(fr_folder_make("", &error), FR_BAD_ENVIRONMENT);
 }
 
 TEST(every_allocation_may_fail)
@@ -222,8 +222,8 @@ TEST(folders)
     CHECK(fr_path_is_folder(scratch("a/b/c")) && fr_path_exists(scratch("a")));
     CHECK_OK(fr_file_write(scratch("a/b/z"), "", 0, &error));
     CHECK(!fr_path_is_folder(scratch("a/b/z")));
-    CHECK_INT(fr_folder_make(scratch("a/b/z/y"), &error), FR_BAD_DATA);
-    CHECK_INT(fr_folder_make(scratch("a/b/z"), &error), FR_BAD_DATA);
+    CHECK_INT(fr_folder_make(scratch("a/b/z/y"), &error), FR_BAD_ENVIRONMENT);
+    CHECK_INT(fr_folder_make(scratch("a/b/z"), &error), FR_BAD_ENVIRONMENT);
     CHECK_OK(fr_file_write(scratch("a/b/B"), "", 0, &error));
     CHECK_OK(fr_folder_list(&arena, scratch("a/b"), &names, &count, &error));
     CHECK_INT(count, 3);
