@@ -180,6 +180,17 @@ static const cli_option info_options[] = {
     {"verify", CLI_FLAG, NULL, NULL, "also verify the content of every shard", false, false},
 };
 
+/* Somebody else may have written it: nothing in it commands the terminal. */
+static void print_licence(const cli_run *run, const char *licence)
+{
+    char line[200];
+    snprintf(line, sizeof line, "%s", licence ? licence : "");
+    for (char *c = line; *c; c++)
+        *c = (unsigned char)*c < ' ' || *c == 127 ? '?' : *c;
+    if (licence)
+        cli_print(run, "  licence     %s\n", line);
+}
+
 static fr_status run_info(cli_run *run, fr_error *error)
 {
     fr_corpus *corpus;
@@ -197,6 +208,7 @@ static fr_status run_info(cli_run *run, fr_error *error)
     json_t *manifest;
     fr_status status = cli_read_json(run->arguments[0], "corpus.json", &manifest, error);
     if (status == FR_OK) {
+        print_licence(run, json_string_value(json_object_get(manifest, "licence")));
         cli_put(run, "corpus", manifest);
         cli_put(run, "vocab", json_integer(vocab));
         cli_put(run, "hash", json_string(fr_corpus_hash(corpus)));
