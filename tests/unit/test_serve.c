@@ -1,5 +1,6 @@
-/* The completions endpoint over loopback: the text of `sample` for whoever asks, whoever asks besides, and an error
- * in OpenAI's form for everything else. Requests are HTTP/1.0, so that an answer is what comes until the end. */
+/* The completions endpoint over loopback: the text of `sample` for whoever asks, whoever asks besides, and
+ * an error in OpenAI's form for everything else. Requests are HTTP/1.0, so that an answer is what comes
+ * until the end. */
 #include "base/json.h"
 #include "frontier/http.h"
 
@@ -19,7 +20,7 @@ static const bool have_http = true;
 static const bool have_http = false;
 #endif
 
-/* ---- a server in a thread ------------------------------------------------------------------------------ */
+/* ---- a server in a thread ---------------------------------------------------------------------- */
 
 typedef struct house {
     fr_engine *engine;
@@ -42,6 +43,26 @@ static void *run_house(void *context)
     return NULL;
 }
 
+/* Makes the logit of a document's end 0: the largest of three hundred is above that, so greedy text goes
+ * on for ever. */
+static void silence_end(const char *folder, const fr_recipe *recipe, const fr_tokenizer *tokenizer)
+{
+    char path[700];
+    fr_error error = {0};
+    fr_graph *graph = fr_graph_create(&error);
+    CHECK_OK(fr_model_build(graph, recipe, fr_tokenizer_vocab(tokenizer), &error));
+    float *weights = calloc((size_t)fr_graph_flat_elements(graph), sizeof *weights);
+    fr_path_join(path, sizeof path, folder, "model.safetensors");
+    CHECK_OK(fr_model_load(graph, weights, path, &error));
+    const fr_tensor *head = fr_graph_find(graph, "lm_head.weight");
+    const fr_parameter_info *info = fr_graph_parameter(graph, head->parameter);
+    memset(weights + info->offset + fr_tokenizer_bos(tokenizer) * info->columns, 0,
+           (size_t)info->columns * sizeof *weights);
+    CHECK_OK(fr_model_save(graph, weights, path, &error));
+    free(weights);
+    fr_graph_free(graph);
+}
+
 static void open_house(house *h, int64_t sequences, fr_completions_options options, bool learned)
 {
     fr_error error = {0};
@@ -54,6 +75,7 @@ static void open_house(house *h, int64_t sequences, fr_completions_options optio
     }
     fr_tokenizer *tokenizer = fixture_tokenizer(20);
     model_fixture_run(folder, &recipe, tokenizer);
+    silence_end(folder, &recipe, tokenizer);
     fr_tokenizer_free(tokenizer);
     CHECK_OK(fr_engine_open(&h->engine, folder, &(fr_engine_options){.threads = 1, .sequences = sequences},
                             &error));
@@ -71,7 +93,7 @@ static void close_house(house *h)
     fr_engine_free(h->engine);
 }
 
-/* ---- a client ------------------------------------------------------------------------------------------ */
+/* ---- a client ---------------------------------------------------------------------------------- */
 
 typedef struct answer {
     int status;
@@ -147,7 +169,7 @@ static void text_of(const answer *a, char *out, size_t room, char finish[32])
             done = true;
             continue;
         }
-        json_t *piece = end ? json_loadb(from, (size_t)(end - from), 0, NULL) : NULL;
+        json_t *piece = end ? json_loadb(from, (size_t)(end - from), JSON_ALLOW_NUL, NULL) : NULL;
         json_t *choice = json_array_get(json_object_get(piece, "choices"), 0);
         const char *text = json_string_value(json_object_get(choice, "text"));
         const char *reason = json_string_value(json_object_get(choice, "finish_reason"));
@@ -190,7 +212,7 @@ static void await_metric(const house *h, const char *name, double value)
     CHECK_NEAR(metric(h, name), value, 0, 0);
 }
 
-/* ---- what `sample` says ---------------------------------------------------------------------------------- */
+/* ---- what `sample` says -------------------------------------------------------------------------- */
 
 typedef struct said {
     char text[8000];
@@ -223,11 +245,18 @@ static void sample_text(const char *prompt, uint64_t seed, int64_t tokens, const
     json_decref(text);
 }
 
+/* The body of a request whose text never ends: greedy, by a model that cannot like the end of a document. */
+static const char *endless(const char *more, char out[300])
+{
+    snprintf(out, 300, "{\"prompt\": \"the\", \"max_tokens\": 10000000, \"temperature\": 0%s}", more);
+    return out;
+}
+
 static const char request_form[] = "{\"model\": \"tiny\", \"prompt\": \"the cat %d\", \"max_tokens\": %d, "
                                    "\"temperature\": 0.9, \"top_p\": 0.95, "
                                    "\"top_k\": 200, \"seed\": %d, \"stream\": %s}";
 
-/* ---- tests ------------------------------------------------------------------------------------------------ */
+/* ---- tests ---------------------------------------------------------------------------------------- */
 
 typedef struct caller {
     house *h;
@@ -420,21 +449,20 @@ TEST(a_client_that_goes_away_frees_its_place)
 {
     static house h;
     static answer a;
-    char piece[300];
+    char piece[300], body[300];
     if (!have_http)
         SKIP("built without libmicrohttpd");
-    open_house(&h, 1, (fr_completions_options){.most_tokens = 100000}, false);
-    static const char body[] =
-        "{\"prompt\": \"the\", \"max_tokens\": 100000, \"stream\": true, \"temperature\": 0}";
+    open_house(&h, 1, (fr_completions_options){.most_tokens = 10000000}, false);
+    endless(", \"stream\": true", body);
     for (int i = 0; i < 2; i++) {
         int s = dial(&h);
-        say(s, "POST", "/v1/completions", as_json, body, sizeof body - 1);
+        say(s, "POST", "/v1/completions", as_json, body, strlen(body));
         CHECK(recv(s, piece, sizeof piece, 0) > 0); /* it has begun */
         close(s);
     }
     complete(&h, "{\"prompt\": \"the\", \"max_tokens\": 2}", &a); /* the only place is free again */
     CHECK_INT(a.status, 200);
-    CHECK(metric(&h, "frontier_clients_lost_total") >= 1);
+    CHECK_NEAR(metric(&h, "frontier_clients_lost_total"), 2, 0, 0);
     close_house(&h);
 }
 
@@ -442,18 +470,16 @@ TEST(limits_of_time_and_line)
 {
     static house h;
     static answer a;
-    char message[400];
+    char message[400], body[300];
     if (!have_http)
         SKIP("built without libmicrohttpd");
-    open_house(&h, 1,
-               (fr_completions_options){.most_tokens = 10000000, .most_waiting = 1, .most_seconds = 2},
+    open_house(&h, 1, (fr_completions_options){.most_tokens = 10000000, .most_waiting = 1, .most_seconds = 2},
                false);
-    static const char endless[] =
-        "{\"prompt\": \"the\", \"max_tokens\": 10000000, \"temperature\": 0}";
+    endless("", body);
     int first = dial(&h), second = dial(&h);
-    say(first, "POST", "/v1/completions", as_json, endless, sizeof endless - 1);
+    say(first, "POST", "/v1/completions", as_json, body, strlen(body));
     await_metric(&h, "frontier_sequences_active", 1);
-    say(second, "POST", "/v1/completions", as_json, endless, sizeof endless - 1);
+    say(second, "POST", "/v1/completions", as_json, body, strlen(body));
     await_metric(&h, "frontier_requests_waiting", 1);
     complete(&h, "{\"prompt\": \"the\"}", &a);
     CHECK_INT(a.status, 429);
@@ -486,20 +512,20 @@ TEST(ending_the_server_ends_streams_and_waiting_requests)
 {
     static house h;
     static answer a;
-    char piece[300];
+    char piece[300], stream[300], whole[300];
     if (!have_http)
         SKIP("built without libmicrohttpd");
     open_house(&h, 1, (fr_completions_options){.most_tokens = 10000000}, false);
-    static const char stream[] = "{\"prompt\": \"the\", \"max_tokens\": 10000000, \"stream\": true, \"temperature\": 0}";
-    static const char whole[] = "{\"prompt\": \"the\", \"max_tokens\": 10000000, \"temperature\": 0}";
+    endless(", \"stream\": true", stream);
+    endless("", whole);
     int first = dial(&h), second = dial(&h);
-    say(first, "POST", "/v1/completions", as_json, stream, sizeof stream - 1);
+    say(first, "POST", "/v1/completions", as_json, stream, strlen(stream));
     CHECK(recv(first, piece, sizeof piece, 0) > 0);
-    say(second, "POST", "/v1/completions", as_json, whole, sizeof whole - 1);
+    say(second, "POST", "/v1/completions", as_json, whole, strlen(whole));
     close_house(&h);
     hear(first, &a);
     hear(second, &a);
-    CHECK(a.status == 503 || a.status == 200 || a.status == 0);
+    CHECK(a.status == 503 || a.status == 0); /* told so, or cut off before it was read */
 }
 
 TEST_MAIN(serve)
