@@ -12,7 +12,9 @@ trap 'rm -rf "$work"' EXIT
     awk -v least="$least" '{
         name = $0; sub(/^"/, "", name); sub(/".*/, "", name)
         for (n = split($0, part, /[{,}]/); n > 0; n--) { split(part[n], pair, ":"); gsub(/"/, "", pair[1]); value[pair[1]] = pair[2] }
-        ahead = (value["accuracy"] - value["guess"]) / value["stderr"]
+        error = sqrt(value["guess"] * (1 - value["guess"]) / value["n"]) # of one who answers without reading
+        if (value["stderr"] > error) error = value["stderr"]
+        ahead = (value["accuracy"] - value["guess"]) / error
         printf "%-14s %.3f, without reading %.3f: %+.1f standard errors\n", name, value["accuracy"], value["guess"], ahead
         learned += ahead > 2
     }
