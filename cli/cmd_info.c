@@ -99,9 +99,11 @@ static fr_status info_run(cli_run *run, const char *folder, fr_error *error)
     json_t *record;
     char path[1200];
     fr_tokenizer *tokenizer;
+    fr_recipe checked;
     FR_TRY(cli_run_record(folder, &record, error));
-    fr_status status =
-        fr_tokenizer_load(&tokenizer, fr_path_join(path, sizeof path, folder, "tokenizer.json"), error);
+    fr_status status = fr_run_recipe_load(&checked, folder, error);
+    if (status == FR_OK)
+        status = fr_tokenizer_load(&tokenizer, fr_path_join(path, sizeof path, folder, "tokenizer.json"), error);
     if (status == FR_OK) {
         int64_t vocab = fr_tokenizer_vocab(tokenizer);
         fr_tokenizer_free(tokenizer);
