@@ -14,6 +14,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { MOST_RETRIES = 1000, MOST_STALL = 3600 };
+
 static fr_status check_address(const char *url, fr_error *error)
 {
     if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
@@ -306,6 +308,10 @@ fr_status fr_download(download_file *files, int count, const download_options *o
     if (options->connections < 1 || options->connections > DOWNLOAD_MOST_CONNECTIONS)
         return fr_error_set(error, FR_BAD_USAGE, "connections", NULL, "%d is not in 1..%d", options->connections,
                             DOWNLOAD_MOST_CONNECTIONS);
+    if (options->retries < 0 || options->retries > MOST_RETRIES)
+        return fr_error_set(error, FR_BAD_USAGE, "retries", NULL, "%d is not in 0..%d", options->retries, MOST_RETRIES);
+    if (!(options->stall >= 0 && options->stall <= MOST_STALL))
+        return fr_error_set(error, FR_BAD_USAGE, "timeout", "30s is a good choice", "not between nothing and an hour");
     for (int i = 0; i < count; i++)
         FR_TRY(check_address(files[i].url, error));
     FR_TRY(library_begin(error));
@@ -317,6 +323,7 @@ fr_status fr_download(download_file *files, int count, const download_options *o
 fr_status fr_download_size(const char *url, double stall, int64_t *bytes, fr_error *error)
 {
     *bytes = -1;
+    stall = stall <= MOST_STALL ? stall : MOST_STALL;
     FR_TRY(check_address(url, error));
     FR_TRY(library_begin(error));
     fr_status status = size_with_curl(url, stall, bytes, error);

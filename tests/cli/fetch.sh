@@ -34,6 +34,8 @@ fetch climbmix --out e --shards 7000
 fetch climbmix --out e --url http://host/no-index | tail -n 3
 fetch climbmix --out e --url 'file:///etc/{index}' | tail -n 3
 fetch climbmix --out e --connections 9 | tail -n 3
+fetch climbmix --out e --retries 100000 | tail -n 2
+fetch climbmix --out e --timeout 9h | tail -n 3
 fetch climbmix --out e --yes
 fetch duckdb --out d --yes --url "$at/none/9/x.zip" | tail -n 3
 fetch duckdb --out e --url "$at/none/9/x.zip" --sha256 12
