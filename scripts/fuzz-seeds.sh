@@ -37,6 +37,8 @@ pair() {
 V=tests/vectors/formats
 mkdir -p "$out"/import_llama2c "$out"/import_hf
 pair $V/llama2c.bin $V/llama2c-tokenizer.bin >"$out/import_llama2c/a"
+"$F" import --format llama2c --tokenizer $V/llama2c-tokenizer.bin --out "$out/made/pieces" $V/llama2c.bin >/dev/null
+cp "$out/made/pieces/tokenizer.json" "$out/tokenizer_json/pieces.json"
 pair $V/gpt2/config.json $V/gpt2/model.safetensors >"$out/import_hf/gpt2"
 for change in "" "--set model.resid_scalars=false --set model.x0_scalars=false"; do
     "$F" train --data "$out/made/world" --recipe recipes/baseline.toml --set model.depth=1 --set model.width=16 --set model.head_dim=8 \

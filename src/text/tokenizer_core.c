@@ -133,8 +133,8 @@ fr_status fr_tokenizer_index_pieces(fr_tokenizer *t, fr_error *error)
     memset(t->pieces, 0xFF, t->piece_slots * sizeof *t->pieces);
     for (int32_t id = 0; id < t->vocab; id++) {
         const fr_token *token = &t->tokens[id];
-        if (!is_piece(token))
-            continue;
+        if (!is_piece(token) || (t->sentencepiece && token->flags & FR_TOKEN_SPECIAL))
+            continue; /* SentencePiece's text never becomes a control token */
         fr_piece_slot *slot = piece_slot(t, token->bytes, token->length);
         if (slot->id >= 0)
             return fr_error_set(error, FR_BAD_DATA, NULL, NULL, "tokens %d and %d have the same bytes",

@@ -33,7 +33,7 @@ static void write_token(fr_buffer *out, const fr_tokenizer *t, const fr_token *t
         fr_buffer_printf(out, "<0x%02X>", token->bytes[0]);
         return;
     }
-    if (t->sentencepiece) {
+    if (t->sentencepiece && token->flags & FR_TOKEN_MODEL) {
         fr_buffer_clear(spelled);
         fr_pieces_write(spelled, token->bytes, token->length);
         write_escaped(out, spelled->data, spelled->length);

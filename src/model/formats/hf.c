@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { MOST_FILES = 512, MOST_TENSORS = 20000 };
+enum { MOST_FILES = 512, MOST_TENSORS = 20000, MOST_JSON = 64 << 20 };
 
 typedef struct hf_file {
     fr_tensor_file *file;
@@ -26,6 +26,18 @@ typedef struct hf_folder {
     hf_file *files;
     int count;
 } hf_folder;
+
+/* A JSON file of a size that settings have. */
+static fr_status read_json(json_t **out, const char *path, fr_error *error)
+{
+    fr_mapping mapping;
+    FR_TRY(fr_mapping_init(&mapping, path, error));
+    fr_status status = mapping.bytes <= MOST_JSON
+                           ? fr_json_parse(out, (const char *)mapping.data, mapping.bytes, path, error)
+                           : fr_error_set(error, FR_BAD_DATA, path, NULL, "a file of settings is not larger than 64 MiB");
+    fr_mapping_release(&mapping);
+    return status;
+}
 
 /* ---- files ------------------------------------------------------------------------------------------ */
 
@@ -98,7 +110,7 @@ static fr_status open_listed(hf_folder *folder, fr_error *error)
     json_t *map, *value;
     const char *name;
     fr_path_join(path, sizeof path, folder->model->path, "model.safetensors.index.json");
-    FR_TRY(fr_json_read(&folder->index, path, error));
+    FR_TRY(read_json(&folder->index, path, error));
     FR_TRY(fr_json_get_object(folder->index, "weight_map", &map, path, error));
     if (json_object_size(map) == 0)
         return bad_index(folder, "it lists nothing", "", error);
@@ -260,7 +272,7 @@ static fr_status read_folder(hf_folder *folder, const fr_foreign_options *option
     if (!fr_path_exists(path))
         return fr_error_set(error, FR_BAD_DATA, folder->model->path, "give a folder with config.json, as "
                             "save_pretrained writes it", "it is no folder of a Hugging Face model");
-    FR_TRY(fr_json_read(&folder->config, path, error));
+    FR_TRY(read_json(&folder->config, path, error));
     FR_TRY(hf_read_config(folder->model, &folder->family, folder->config, options->context, error));
     FR_TRY(foreign_record(folder->model, "config.json", path, error));
     FR_TRY(read_tokenizer(folder, options->tokenizer_path, error));
