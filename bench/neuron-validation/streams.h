@@ -134,35 +134,44 @@ static void bench_rope(lab *l, const int *d)
 
 /* ---- selective scan ------------------------------------------------------------------------------------------ */
 
-/* A row of HBM on every partition. */
-static void copy_to_all(lab *l, tile dst, tile from, int row, int column, int columns)
+/* A row on every partition, as nl.broadcast_to does it: a column of ones times the row, into PSUM. */
+static tile row_on_all(lab *l, tile row, tile ones, int at, int width)
 {
-    fr_neuron_view v = cut(from, row, 1, column, columns);
-    v.size[0] = P;
-    v.stride[0] = 0;
-    copy(l, all(dst), v);
+    tile spread = psum(l, P, width);
+    product(l, all(spread), all(ones), columns_of(row, at, width), false);
+    return spread;
 }
 
 typedef struct scan_shape {
     int channels, length, state;
-    tile delta, u, a, b, c, out;
+    tile delta, u, a, b, c, out, ones;
 } scan_shape;
+
+/* x *= a row that all partitions share, a PSUM bank at a time. */
+static void times_row(lab *l, tile x, tile row, tile ones, int width)
+{
+    for (int h = 0; h < width; h += N) {
+        tile spread = row_on_all(l, row, ones, h, N);
+        both(l, columns_of(x, h, N), columns_of(x, h, N), all(spread), FR_NEURON_MULTIPLY);
+        drop(l, spread);
+    }
+}
 
 /* One state of one tile of channels, columns [at, at + width): adds to `sum`. */
 static void scan_state(lab *l, const scan_shape *s, fr_neuron_view delta, fr_neuron_view u, fr_neuron_view sum,
                        int channel, int state, int at, int width)
 {
-    tile a = sbuf(l, FP32, P, 1), b = sbuf(l, FP32, P, width), c = sbuf(l, FP32, P, width),
+    tile a = sbuf(l, FP32, P, 1), b = sbuf(l, FP32, 1, width), c = sbuf(l, FP32, 1, width),
          x = sbuf(l, FP32, P, width), y = sbuf(l, FP32, P, width), z = sbuf(l, FP32, P, width);
     fr_neuron_view scale = all(a);
     copy(l, all(a), cut(s->a, channel, P, state, 1));
-    copy_to_all(l, b, s->b, state, at, width);
-    copy_to_all(l, c, s->c, state, at, width);
+    copy(l, all(b), cut(s->b, state, 1, at, width));
+    copy(l, all(c), cut(s->c, state, 1, at, width));
     function(l, all(x), delta, FR_NEURON_EXP, &scale);
     both(l, all(y), delta, u, FR_NEURON_MULTIPLY);
-    both(l, all(y), all(y), all(b), FR_NEURON_MULTIPLY);
+    times_row(l, y, b, s->ones, width);
     scan(l, all(z), all(x), all(y));
-    both(l, all(z), all(z), all(c), FR_NEURON_MULTIPLY);
+    times_row(l, z, c, s->ones, width);
     both(l, sum, sum, all(z), FR_NEURON_ADD);
     drop(l, a);
     drop(l, b);
@@ -181,6 +190,8 @@ static scan_shape open_scan(lab *l, const int *d)
     s.b = hbm(l, FP32, s.state, s.length);
     s.c = hbm(l, FP32, s.state, s.length);
     s.out = hbm(l, FP32, s.channels, s.length);
+    s.ones = sbuf(l, FP32, 1, P);
+    fill(l, all(s.ones));
     return s;
 }
 

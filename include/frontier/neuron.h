@@ -98,7 +98,7 @@ typedef struct fr_neuron_machine {
     int stack_cores;
     int dma_engines, dma_queues;
     double dma_descriptor_ns, dma_bytes_per_ns, dma_start_ns, dma_done_ns, dma_static_issue_ns,
-        dma_dynamic_issue_ns;
+        dma_dynamic_issue_ns, dma_dynamic_descriptor_ns;
     double dma_transpose_bytes_per_ns, dma_transpose_sbuf_bytes_per_ns;
     double activation_table_ns, throttle_window_ns, throttle_share, launch_ns;
     double tensor_passes_fp32, tensor_bubble_cycles, stationary_load_cycles;

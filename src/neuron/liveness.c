@@ -48,6 +48,7 @@ static void touch(fr_neuron_place *place, const fr_neuron_record *record, const 
     place->last = at;
     place->read |= region->write != 1;
     place->written |= region->write != 0;
+    place->made |= region->write != 0 && record->engine != FR_NEURON_DMA;
     if (on_chip(region->memory)) {
         place->bytes = region->last > place->bytes ? region->last : place->bytes;
         int high = region->partition + region->partitions;

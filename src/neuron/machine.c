@@ -62,6 +62,8 @@ static const fr_config_key VALUES[] = {
          "trigger's queue, descriptors made beforehand, ns"),
     REAL("core.dma_dynamic_issue_ns", dma_dynamic_issue_ns, 1e6,
          "trigger's queue, descriptors made at run time, ns"),
+    REAL("core.dma_dynamic_descriptor_ns", dma_dynamic_descriptor_ns, 1e5,
+         "the same, for each descriptor made, ns"),
     REAL("core.dma_transpose_bytes_per_ns", dma_transpose_bytes_per_ns, 1e4, "GB/s of a core, HBM to SBUF"),
     REAL("core.dma_transpose_sbuf_bytes_per_ns", dma_transpose_sbuf_bytes_per_ns, 1e4,
          "GB/s of a core, SBUF to SBUF"),

@@ -61,6 +61,7 @@ typedef struct fr_neuron_place {
     uint8_t start, partitions, core, memory;
     uint8_t residence;
     bool read, written, placed;
+    bool made; /* written by something else than a transfer */
 } fr_neuron_place;
 
 typedef struct fr_neuron_liveness {
@@ -105,7 +106,7 @@ typedef struct fr_neuron_stream {
     const fr_neuron_liveness *liveness;
     int core;
     int64_t next;     /* record */
-    int64_t *touched; /* of spilled tensors: last record; NULL when nothing spills */
+    int64_t *touched; /* of spilled tensors: last record, or -2 - record while only loaded; NULL: no spills */
     fr_neuron_op main;
     fr_neuron_box box[FR_NEURON_BOXES], spill; /* of `main`; of the fetch or write-back emitted last */
     int phase, at;                             /* what is emitted for `main`: fetches, itself, write-backs */

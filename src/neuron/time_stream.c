@@ -181,6 +181,16 @@ static void make_spill(fr_neuron_stream *stream, fr_neuron_op *op, int which, bo
     stream->spill.late = false;
 }
 
+/* Does the operand of `main` move? Fetched: read, and not touched for a while. Written back: made on chip; what
+ * was only loaded is loaded again instead, and the compiler is taken to put its first load before its first use. */
+static bool spill_moves(const fr_neuron_stream *stream, const fr_neuron_box *box, bool fetch)
+{
+    int64_t before = stream->touched[box->tensor];
+    if (!fetch)
+        return box->writes && stream->liveness->place[box->tensor].made;
+    return box->reads && before >= 0 && stream->main.record - before > RECENT;
+}
+
 /* The next spill of this phase: fetches before (phase 0), write-backs after (phase 2). */
 static bool next_spill(fr_neuron_stream *stream, fr_neuron_op *op)
 {
@@ -188,14 +198,13 @@ static bool next_spill(fr_neuron_stream *stream, fr_neuron_op *op)
     while (stream->at < stream->main.boxes) {
         const fr_neuron_box *box = &stream->main.box[stream->at++];
         bool chip = box->memory == FR_NEURON_SBUF || box->memory == FR_NEURON_PSUM;
-        if (!chip || stream->liveness->place[box->tensor].residence != FR_NEURON_SPILLED)
+        const fr_neuron_place *place = &stream->liveness->place[box->tensor];
+        if (!chip || place->residence != FR_NEURON_SPILLED)
             continue;
-        int64_t before = stream->touched[box->tensor];
-        bool needed =
-            fetch ? box->reads && before >= 0 && stream->main.record - before > RECENT : box->writes;
-        if (!fetch || needed)
-            stream->touched[box->tensor] = stream->main.record;
-        if (!needed)
+        bool moves = spill_moves(stream, box, fetch), loaded = box->writes && !place->made;
+        if (!fetch)
+            stream->touched[box->tensor] = loaded ? -2 - stream->main.record : stream->main.record;
+        if (!moves)
             continue;
         make_spill(stream, op, stream->at - 1, fetch);
         return true;
@@ -261,11 +270,11 @@ double fr_neuron_dma_split(const fr_neuron_machine *machine, const fr_neuron_op 
  * triggers it. */
 double fr_neuron_dma_trigger_ns(const fr_neuron_machine *machine, const fr_neuron_op *op)
 {
-    return op->dynamic && op->queue == FR_NEURON_GPSIMD ? machine->dma_dynamic_issue_ns
+    return op->dynamic && op->queue == FR_NEURON_GPSIMD ? fr_neuron_dma_generate_ns(machine, op)
                                                         : machine->dma_static_issue_ns;
 }
 
 double fr_neuron_dma_generate_ns(const fr_neuron_machine *machine, const fr_neuron_op *op)
 {
-    return op->dynamic ? machine->dma_dynamic_issue_ns : 0;
+    return op->dynamic ? machine->dma_dynamic_issue_ns + op->descriptors * machine->dma_dynamic_descriptor_ns : 0;
 }

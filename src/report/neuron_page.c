@@ -191,7 +191,8 @@ static double trigger_ns(const page *p, const fr_neuron_record *record)
 {
     const fr_neuron_machine *machine = fr_neuron_machine_of(p->core);
     bool software = record->trigger == FR_NEURON_GPSIMD && (record->flags & FR_NEURON_DYNAMIC);
-    return software ? machine->dma_dynamic_issue_ns : machine->dma_static_issue_ns;
+    double made = machine->dma_dynamic_issue_ns + record->descriptors * machine->dma_dynamic_descriptor_ns;
+    return software ? made : machine->dma_static_issue_ns;
 }
 
 static void tell(void *user, const fr_neuron_event *event, const fr_neuron_record *record)

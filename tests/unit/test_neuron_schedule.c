@@ -78,6 +78,7 @@ static fixture *random_trace(uint64_t seed, int records, int cores)
     fr_neuron_machine *m = &f->machine;
     m->stationary_load_cycles = 32;
     m->tensor_bubble_cycles = 10;
+    m->dma_dynamic_descriptor_ns = 0.5;
     m->vector_gpsimd_share_port = m->vector_scalar_share_psum = below(&rng, 2);
     if (below(&rng, 2)) {
         m->throttle_window_ns = 3000;
@@ -189,11 +190,16 @@ static double dependences(const fixture *f, const fr_neuron_liveness *l, int64_t
 
 /* ---- resources ------------------------------------------------------------------------------------ */
 
+static double generating(const fixture *f, const fr_neuron_happening *h)
+{
+    return f->machine.dma_dynamic_issue_ns + f->machine.dma_dynamic_descriptor_ns * h->op->descriptors;
+}
+
 static double occupied_until(const fixture *f, const fr_neuron_happening *h)
 {
     bool software = h->op->queue == FR_NEURON_GPSIMD && h->op->dynamic;
     return h->op->dma
-               ? h->start + (software ? f->machine.dma_dynamic_issue_ns : f->machine.dma_static_issue_ns)
+               ? h->start + (software ? generating(f, h) : f->machine.dma_static_issue_ns)
                : h->end;
 }
 
@@ -260,7 +266,7 @@ static double resources(const fixture *f, const fr_neuron_liveness *l, const fr_
         if (o->op->queue != h->op->queue)
             continue;
         if (h->op->dma && h->op->dynamic && o->op->dma && o->op->dynamic)
-            earliest = fmax(earliest, o->start + m->dma_dynamic_issue_ns);
+            earliest = fmax(earliest, o->start + generating(f, o));
         if (!o->op->dma && o->op->data->table && o->start >= loaded) {
             table = o->op->data->table;
             loaded = o->start;
