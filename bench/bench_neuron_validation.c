@@ -1,14 +1,16 @@
 /* bench_neuron_validation: predicted times beside published ones.
  *
- *     bench_neuron_validation [--points FILE] [--only ID]      from the root of the repository
+ *     bench_neuron_validation [--points FILE] [--only ID] [--calibration C]      from the root of the repository
  *
  * Each row of bench/neuron-validation/points.tsv names a kernel and a published time. The kernels here are our own, in
  * the tiling of the published ones, written through the C interface; computing is switched off. Printed: predicted and
  * published time with the error, the two bounds, whether they enclose the published time, and the error of a naive
  * roofline (flops over peak or bytes over HBM bandwidth, whichever is longer). Rows of the set `fit` are what
- * constants were chosen by; only the held-out rows say how good the prediction is.
+ * constants were chosen by; only the held-out rows say how good the prediction is. --calibration writes what
+ * src/neuron/calibration.c holds: run it after a change of constants or model.
  */
 #include "neuron-validation/streams.h"
+#include "neuron/time_band.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +44,8 @@ typedef struct point {
     char id[40], kernel[40], machine[16], kind[32], set[16];
     int sizes[SIZES];
     double published_us, flops, bytes, peak_tflops;
-    double predicted_us, lower_us, order_us, roofline_us, spill_mb;
+    double predicted_us, lower_us, order_us, roofline_us, spill_mb, share[FR_NEURON_SHARES];
+    int generation;
     int64_t records;
 } point;
 
@@ -117,6 +120,8 @@ static void take(point *p, const fr_neuron_machine *m, const fr_neuron_timing *t
     p->order_us = 1e-3 * (t->program_order_ns + extra);
     p->roofline_us = 1e-3 * ((compute > memory ? compute : memory) + extra);
     p->spill_mb = 1e-6 * t->spill_bytes;
+    p->generation = m->generation;
+    fr_neuron_shares_of(m, t, p->share);
     p->records = records;
 }
 
@@ -195,20 +200,50 @@ static void print_summary(const point *points, int count, const char *set)
            naive_median, enclosed);
 }
 
+static bool write_calibration(const char *path, const point *points, int count)
+{
+    FILE *file = fopen(path, "w");
+    if (!file)
+        return false;
+    fprintf(file, "/* calibration.c: kernels with a published time: what they keep busy, and published over predicted time.\n"
+                  " * Written by `bench_neuron_validation --calibration src/neuron/calibration.c`; the points and their\n"
+                  " * sources are in bench/neuron-validation/points.tsv. Shares: Tensor, Vector, Scalar, GpSimd, DMA engines,\n"
+                  " * descriptor generation. */\n#include \"neuron/time_band.h\"\n\n"
+                  "static const fr_neuron_calibrated shapes[] = {\n");
+    for (int i = 0; i < count; i++) {
+        const point *p = &points[i];
+        if (!(p->predicted_us > 0))
+            continue;
+        fprintf(file, "    {\"%s\", %d, {", p->id, p->generation);
+        for (int s = 0; s < FR_NEURON_SHARES; s++)
+            fprintf(file, "%s%.3f", s ? ", " : "", p->share[s]);
+        fprintf(file, "}, %.3f},\n", p->published_us / p->predicted_us);
+    }
+    fprintf(file, "};\n\nconst fr_neuron_calibrated *fr_neuron_calibrated_shapes(int *count)\n{\n"
+                  "    *count = (int)(sizeof shapes / sizeof *shapes);\n    return shapes;\n}\n");
+    return fclose(file) == 0;
+}
+
 int main(int argc, char **argv)
 {
-    const char *path = "bench/neuron-validation/points.tsv", *only = NULL;
+    const char *path = "bench/neuron-validation/points.tsv", *only = NULL, *calibration = NULL;
     static point points[POINTS];
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--points") == 0)
             path = argv[i + 1];
         else if (strcmp(argv[i], "--only") == 0)
             only = argv[i + 1];
+        else if (strcmp(argv[i], "--calibration") == 0)
+            calibration = argv[i + 1];
     }
-    int count = read_points(path, points), failed = 0;
+    int count = read_points(path, points), failed = 0, listed = 0;
     printf("%-16s %-5s %-5s %10s %10s %9s %10s %10s  %-3s %9s %9s %7s\n", "point", "chip", "set", "published", "predicted",
            "error", "lower", "order", "in", "roofline", "records", "spillMB");
     for (int i = 0; i < count; i++) {
+        if (points[i].kernel[0] == '-') { /* published, but no kernel of ours */
+            listed++;
+            continue;
+        }
         if (only && !strstr(points[i].id, only))
             continue;
         if (run_point(&points[i]))
@@ -219,5 +254,10 @@ int main(int argc, char **argv)
     }
     print_summary(points, count, "fit");
     print_summary(points, count, "held");
+    printf("%d more points are in the table only: ceilings, doubtful ones, kernels not rebuilt here\n", listed);
+    if (calibration && !failed && !only && !write_calibration(calibration, points, count)) {
+        fprintf(stderr, "bench_neuron_validation: cannot write %s\n", calibration);
+        return 1;
+    }
     return count < 0 || failed;
 }

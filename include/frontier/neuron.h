@@ -448,6 +448,15 @@ typedef struct fr_neuron_time_options {
 /* Replays the trace. `options` may be NULL. */
 fr_status fr_neuron_time(const fr_neuron *core, fr_neuron_timing *timing,
                          const fr_neuron_time_options *options, fr_error *error);
+/* How far the truth may be off, from kernels with a published time: what those that load the engines most alike took
+ * over what was predicted for them. Their kernels are ours, in the published tiling (bench/neuron-validation). */
+typedef struct fr_neuron_band {
+    double low_ns, high_ns;
+    const char *nearest; /* the kernel most alike */
+    double nearest_ratio; /* its published time over its prediction */
+    double distance;      /* 0: loads the engines as this one does; 1: other engines, or another chip */
+} fr_neuron_band;
+fr_neuron_band fr_neuron_band_of(const fr_neuron_machine *machine, const fr_neuron_timing *timing);
 /* Chrome trace events that Perfetto opens: a row per engine and DMA queue, stalls, source lines. */
 fr_status fr_neuron_write_trace(const fr_neuron *core, const char *path, fr_error *error);
 

@@ -55,6 +55,14 @@ static PyObject *stall_dict(const fr_neuron_timing *timing)
     return dict;
 }
 
+/* How far the truth may be off, and the published kernel most alike. */
+static PyObject *band_dict(const fr_neuron_machine *machine, const fr_neuron_timing *timing)
+{
+    fr_neuron_band band = fr_neuron_band_of(machine, timing);
+    return Py_BuildValue("{s:d,s:d,s:s,s:d,s:d}", "low_ns", band.low_ns, "high_ns", band.high_ns, "nearest",
+                         band.nearest, "nearest_ratio", band.nearest_ratio, "distance", band.distance);
+}
+
 PyObject *core_time(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -70,7 +78,8 @@ PyObject *core_time(PyObject *self, PyObject *unused)
         "dma_bytes", t.dma_bytes, "dma_descriptors", t.dma_descriptors, "sbuf_peak_bytes",
         (long long)t.sbuf_peak_bytes, "psum_peak_banks", (long long)t.psum_peak_banks, "spill_bytes",
         t.spill_bytes, "instructions", (long long)t.instructions, "guessed", (long long)t.guessed);
-    if (dict && (!put(dict, "busy_ns", engine_dict(t.busy_ns)) || !put(dict, "stall_ns", stall_dict(&t))))
+    if (dict && (!put(dict, "busy_ns", engine_dict(t.busy_ns)) || !put(dict, "stall_ns", stall_dict(&t)) ||
+                 !put(dict, "band", band_dict(&((core_object *)self)->machine, &t))))
         Py_CLEAR(dict);
     return dict;
 }

@@ -105,6 +105,9 @@ def print_result(result, machine, out):
         f"{s['launch_us']:.0f} us",
         file=out,
     )
+    print(f"  band        {_microseconds(s['band_us'][0] * 1e3)} to {_microseconds(s['band_us'][1] * 1e3)}, by published "
+          f"kernels that load the engines alike; nearest {s['nearest']} (took x {s['nearest_ratio']:.2f} of its "
+          f"prediction, distance {s['nearest_distance']:.2f})", file=out)
     shares = "  ".join(
         f"{_NAMES.get(e, e)} {share:.1%}" for e, share in s["busy_share"].items() if share > 0.0005
     )

@@ -1,6 +1,7 @@
 /* Time of a NeuronCore: pairs of kernels whose difference is worked out by hand, on a machine with round
  * numbers. */
 #include "neuron_time_fixture.h"
+#include "neuron/time_band.h"
 
 /* A load lasts 8 rows of 20 + 128 ns = 1184 ns an engine: seen 900 + 1184 + 300 = 2384 ns after its
  * trigger. Vector takes 1000 ns; the next load into the same tile may be triggered 50 ns after that (the
@@ -430,6 +431,34 @@ TEST(columns_in_hbm)
         fixture_time(f, 1, 0, 0);
         CHECK_NEAR(f->seen[1].start, same ? 2384 : 90, 1e-6, 0);
         fr_deallocate(f);
+    }
+}
+
+/* ---- the band ----------------------------------------------------------------------------------------- */
+
+/* A kernel that loads the engines exactly as a published one finds it, and the band holds that one's ratio. */
+TEST(band_of_known_kernels)
+{
+    int count;
+    const fr_neuron_calibrated *shapes = fr_neuron_calibrated_shapes(&count);
+    CHECK(count >= 20);
+    for (int i = 0; i < count; i++) {
+        fr_neuron_machine m = fixture_machine();
+        fr_neuron_timing t = {.predicted_ns = 1e6};
+        m.generation = shapes[i].generation;
+        m.has_hardware_descriptors = true;
+        t.busy_ns[FR_NEURON_TENSOR] = 1e6 * shapes[i].share[0];
+        t.busy_ns[FR_NEURON_VECTOR] = 1e6 * shapes[i].share[1];
+        t.busy_ns[FR_NEURON_SCALAR] = 1e6 * shapes[i].share[2];
+        t.busy_ns[FR_NEURON_GPSIMD] = 1e6 * shapes[i].share[3];
+        t.busy_ns[FR_NEURON_DMA] = 1e6 * shapes[i].share[4];
+        t.busy_ns[FR_NEURON_SYNC] = 1e6 * shapes[i].share[5] * m.dma_static_issue_ns / m.dma_dynamic_issue_ns;
+        fr_neuron_band band = fr_neuron_band_of(&m, &t);
+        CHECK_NEAR(band.distance, 0, 1e-9, 0);
+        CHECK(band.low_ns <= 0.9e6 && band.high_ns >= 1.1e6);
+        CHECK(band.low_ns <= 1e6 * shapes[i].ratio && 1e6 * shapes[i].ratio <= band.high_ns);
+        m.generation = 4; /* on a chip without published kernels it is never close */
+        CHECK(fr_neuron_band_of(&m, &t).distance >= 0.25);
     }
 }
 
