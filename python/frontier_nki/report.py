@@ -53,6 +53,10 @@ def summary(result, machine):
         "lower_bound_us": t["lower_bound_ns"] / 1e3,
         "program_order_us": t["program_order_ns"] / 1e3,
         "launch_us": t["launch_ns"] / 1e3,
+        "band_us": [t["band"]["low_ns"] / 1e3, t["band"]["high_ns"] / 1e3],
+        "nearest": t["band"]["nearest"],
+        "nearest_ratio": t["band"]["nearest_ratio"],
+        "nearest_distance": t["band"]["distance"],
         "busy_share": result.shares(),
         "flops": t["flops"],
         "utilisation": t["flops"] / seconds / peak_flops(machine),
@@ -105,9 +109,12 @@ def print_result(result, machine, out):
         f"{s['launch_us']:.0f} us",
         file=out,
     )
-    print(f"  band        {_microseconds(s['band_us'][0] * 1e3)} to {_microseconds(s['band_us'][1] * 1e3)}, by published "
-          f"kernels that load the engines alike; nearest {s['nearest']} (took x {s['nearest_ratio']:.2f} of its "
-          f"prediction, distance {s['nearest_distance']:.2f})", file=out)
+    print(
+        f"  band        {_microseconds(s['band_us'][0] * 1e3)} to {_microseconds(s['band_us'][1] * 1e3)}, by published "
+        f"kernels that load the engines alike; nearest {s['nearest']} (took x {s['nearest_ratio']:.2f} of its "
+        f"prediction, distance {s['nearest_distance']:.2f})",
+        file=out,
+    )
     shares = "  ".join(
         f"{_NAMES.get(e, e)} {share:.1%}" for e, share in s["busy_share"].items() if share > 0.0005
     )
