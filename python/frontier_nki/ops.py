@@ -42,6 +42,12 @@ class Code:
 # ---- allocation ----
 
 
+def shape_in(shape, region):
+    """A tensor's sizes; on chip one dimension is the partitions, and a column."""
+    shape = tuple(int(s) for s in shape)
+    return (*shape, 1) if len(shape) == 1 and region.memory != "hbm" else shape
+
+
 def allocate(shape, dtype, buffer=sbuf, name="", address=None):
     """A new tensor's tile. Shared HBM tensors are the same for all programs of a launch."""
     from . import launch as launching
@@ -49,7 +55,7 @@ def allocate(shape, dtype, buffer=sbuf, name="", address=None):
     launch = session.running()
     region = region_of(buffer)
     name = name or launch.fresh_name()
-    shape = tuple(int(s) for s in shape)
+    shape = shape_in(shape, region)
     if region is shared_hbm or region.shared:
         return launching.shared_output(launch, shape, dtype_of(dtype), name)
     where = None if address is None else (int(address[0]), int(address[1]))
@@ -61,6 +67,7 @@ def allocate(shape, dtype, buffer=sbuf, name="", address=None):
 def make(instruction, shape, dtype, buffer=sbuf, mask=None, accumulates=False, **arguments):
     """The result of one instruction."""
     launch = session.running()
+    shape = shape_in(shape, buffer)
     if launch.old:
         from .old.value import Value
 

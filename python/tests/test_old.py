@@ -74,6 +74,17 @@ class Kernels(unittest.TestCase):
         x, y = normal(64, 8), normal(64, 8, seed=2)
         np.testing.assert_allclose(kernel(x, y), (x - y) * 2 + x / 4 - 1, rtol=1e-5, atol=1e-6)
 
+    def test_one_dimension_is_a_column(self):
+        @nki.jit
+        def kernel(x, y):
+            out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+            column = nl.load(y[0:64, 3])
+            nl.store(out, value=nl.load(x) * column)
+            return out
+
+        x, y = normal(64, 8), normal(64, 5, seed=6)
+        np.testing.assert_allclose(kernel(x, y), x * y[:, 3:4], rtol=1e-6)
+
     def test_out_of_bounds_without_mask(self):
         @nki.jit
         def kernel(x):
