@@ -165,11 +165,12 @@ bench-peers: all
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/frontier $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/frontier \
 	  $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/frontier/recipes \
-	  $(DESTDIR)$(PREFIX)/share/frontier/schema $(DESTDIR)$(PREFIX)/share/frontier/baseline
+	  $(DESTDIR)$(PREFIX)/share/frontier/schema $(DESTDIR)$(PREFIX)/share/frontier/baseline $(DESTDIR)$(PREFIX)/share/frontier/machines
 	install -m 755 $(BUILD)/frontier $(DESTDIR)$(PREFIX)/bin/frontier
 	install -m 644 $(BUILD)/libfrontier.a $(BUILD)/libfrontier-cli.a $(DESTDIR)$(PREFIX)/lib/frontier/
 	install -m 644 include/frontier/*.h $(DESTDIR)$(PREFIX)/include/frontier/
 	install -m 644 recipes/*.toml $(DESTDIR)$(PREFIX)/share/frontier/recipes/
+	install -m 644 machines/*.toml $(DESTDIR)$(PREFIX)/share/frontier/machines/
 	install -m 644 docs/schema/*.json $(DESTDIR)$(PREFIX)/share/frontier/schema/
 	install -m 644 baseline/train.c baseline/recipe.toml baseline/README.md $(DESTDIR)$(PREFIX)/share/frontier/baseline/
 	[ ! -f $(NKI_PACKAGE)/_core.abi3.so ] || { install -d $(DESTDIR)$(PREFIX)/lib/frontier/python && cp -r $(NKI_PACKAGE) $(DESTDIR)$(PREFIX)/lib/frontier/python/; }

@@ -96,6 +96,9 @@ fr_neuron_view fr_neuron_resolved(const fr_neuron_view *view)
 
 /* ---- limits -------------------------------------------------------------------------------------- */
 
+/* No tensor has more bytes than this; larger numbers in a view are refused before they are multiplied. */
+static const int64_t MOST = INT64_C(1) << 36;
+
 static fr_status check_shape(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,
                              const char *name, fr_error *error)
 {
@@ -106,8 +109,8 @@ static fr_status check_shape(const fr_neuron *core, const fr_neuron_call *call, 
     int64_t count = 1;
     for (int i = 0; i < view->dims; i++) {
         int64_t size = view->size[i], stride = view->stride[i];
-        if (size < 1 || size > ((int64_t)1 << 36) / count || stride > (int64_t)1 << 36 ||
-            stride < -((int64_t)1 << 36))
+        bool possible = size >= 1 && size <= MOST / count && stride <= MOST && stride >= -MOST;
+        if (!possible || (stride != 0 && size > MOST / (stride < 0 ? -stride : stride) + 1))
             return fr_neuron_refuse(core, call, FR_NEURON_RULE_access_pattern, error,
                                     "%s: dimension %d has size %lld and stride %lld", name, i,
                                     (long long)size, (long long)stride);
@@ -122,6 +125,9 @@ static fr_status check_inside(const fr_neuron *core, const fr_neuron_call *call,
     const fr_neuron_tensor *tensor = view->tensor;
     int width = fr_neuron_dtype_bytes(view->dtype);
     int64_t first, last, elements = tensor->row_bytes / width;
+    if (view->offset < -MOST || view->offset > MOST)
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_out_of_bounds, error, "%s starts at element %lld",
+                                name, (long long)view->offset);
     reach(view, view->whole_rows ? 1 : 0, &first, &last);
     if (first < 0 || last >= elements)
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_out_of_bounds, error,
@@ -190,6 +196,11 @@ static fr_status check_moved(const fr_neuron *core, const fr_neuron_call *call, 
     return check_inside(core, call, &moved, name, error);
 }
 
+static int64_t tensor_start(const fr_neuron_tensor *tensor)
+{
+    return tensor->layout.placed ? tensor->layout.byte_offset : 0;
+}
+
 fr_status fr_neuron_view_check(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,
                                const char *name, fr_error *error)
 {
@@ -199,6 +210,10 @@ fr_status fr_neuron_view_check(const fr_neuron *core, const fr_neuron_call *call
     if (chip != (view->partitions > 0))
         return fr_neuron_misuse(core, call, error, "%s: a view of %d partitions of a tensor %s", name,
                                 view->partitions, chip ? "on chip" : "that has none");
+    if (tensor_start(view->tensor) % fr_neuron_dtype_bytes(view->dtype) != 0)
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_access_pattern, error,
+                                "%s: its tensor starts at byte %lld, its numbers have %d bytes", name,
+                                (long long)tensor_start(view->tensor), fr_neuron_dtype_bytes(view->dtype));
     if (!view->index)
         return view->whole_rows ? fr_neuron_misuse(core, call, error, "%s: rows without an index", name)
                                 : check_inside(core, call, view, name, error);

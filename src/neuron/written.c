@@ -100,14 +100,18 @@ void fr_neuron_wrote_some(fr_neuron *core, const fr_neuron_view *view, int p, in
         fr_neuron_walk_step(&w, run);
         i += run;
     }
-    for (int64_t i = 0; i < count; i++) {
-        fr_neuron_lanes one = lanes;
-        one.row = (fr_neuron_pattern){
-            .base = w.at, .dims = 1, .width = row->width, .contiguous = true, .elements = 1};
-        one.row.size[0] = 1;
-        one.row.stride[0] = row->width;
-        each_run(&one, tensor, tensor->written, tensor->shadow_row, tensor->shadow_byte, set_run);
-        fr_neuron_walk_step(&w, 1);
+    bool solid = row->stride[row->dims - 1] == row->width;
+    for (int64_t i = 0; i < count;) {
+        int64_t run = solid ? fr_neuron_walk_run(&w) : 1;
+        run = run < count - i ? run : count - i;
+        fr_neuron_lanes part = lanes;
+        part.row.base = w.at;
+        part.row.dims = 1;
+        part.row.elements = part.row.size[0] = run;
+        part.row.stride[0] = row->width;
+        each_run(&part, tensor, tensor->written, tensor->shadow_row, tensor->shadow_byte, set_run);
+        fr_neuron_walk_step(&w, run);
+        i += run;
     }
 }
 

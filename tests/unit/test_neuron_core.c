@@ -125,6 +125,15 @@ TEST(tensors_placed_over_each_other_share_bytes)
             CHECK(part[r * 8 + k] == whole[(32 + r) * 16 + 8 + k]);
     free(whole);
     free(part);
+    fr_neuron_view wide = fr_neuron_view_of(b); /* float32 where bfloat16 begin at byte 2 */
+    fr_neuron_layout odd = {.memory = FR_NEURON_SBUF, .dtype = FR_NEURON_BFLOAT16, .dims = 2, .shape = {32, 16}};
+    odd.placed = true;
+    odd.byte_offset = 2;
+    fr_neuron_tensor *o = NULL;
+    CHECK_DONE(fr_neuron_tensor_create(&o, f.core, odd, &f.error));
+    wide.tensor = o;
+    wide.partition = 0;
+    CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(c), wide), "access_pattern");
     /* b's first partition is 32 of the chip: 31 of them fit, 33 would wrap. */
     CHECK_RULE(neuron_two(&f, "tensor_copy", neuron_slice(c, 0, 16, 0, 8), neuron_slice(b, 16, 16, 0, 8)),
                "partition_start");
@@ -173,6 +182,13 @@ TEST(views_walk_their_elements_in_order)
     CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(out), view), "out_of_bounds");
     view.size[0] = 0;
     CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(out), view), "access_pattern");
+    view.size[0] = INT64_C(1) << 30;
+    view.stride[0] = INT64_C(1) << 35;
+    CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(out), view), "access_pattern");
+    view.size[0] = 3;
+    view.stride[0] = 0;
+    view.offset = INT64_MIN;
+    CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(out), view), "out_of_bounds");
     view.size[0] = INT64_MAX;
     view.stride[0] = INT64_MAX / 2;
     CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(out), view), "access_pattern");

@@ -55,16 +55,36 @@ static bool repeats(const fr_neuron_view *rows)
     return false;
 }
 
+/* What the row `which` of a list of `rows` meets on the other side: a partition, or a row of HBM. */
+static bool part_of(const fr_neuron_view *plain, int64_t rows, int64_t which, fr_neuron_view *part)
+{
+    *part = *plain;
+    if (plain->partitions == rows) {
+        part->partition = (int16_t)(plain->partition + which);
+        part->partitions = 1;
+        return true;
+    }
+    if (plain->partitions == 0 && plain->size[0] == rows) {
+        part->offset += which * plain->stride[0];
+        part->size[0] = 1;
+        return true;
+    }
+    return false;
+}
+
 static fr_status check_rows(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *rows,
                             fr_error *error)
 {
     const fr_neuron_argument *srcs = &call->argument[SRCS];
     const fr_neuron_view *addend = srcs->count == 2 ? addend_of(call) : NULL;
+    fr_neuron_view part;
     bool skip = call->argument[OOB_MODE].number == 1, scatter = call->argument[DST].view.whole_rows;
     if (!addend)
         return trouble(core, call, error, "a list of rows takes two sources, one of them dst");
     if (scatter == addend->whole_rows)
         return trouble(core, call, error, "one of dst and the other source has a list of rows");
+    if (!part_of(scatter ? addend : &call->argument[DST].view, rows->size[0], 0, &part))
+        return trouble(core, call, error, "the other side has a partition for each listed row");
     if (call->argument[UNIQUE].number == 0)
         return trouble(core, call, error, "unique_indices=False is not supported by the chip");
     FR_TRY(fr_neuron_check_rows(core, call, rows, scatter ? "dst" : "srcs", skip, true, error));
@@ -135,49 +155,28 @@ static void add_all(const fr_neuron_view *dst, const fr_neuron_view *srcs, int c
     }
 }
 
-/* Elements first .. first + count - 1 of a plain view, as a view of one row of its partitions or of HBM. */
-static bool part_of(const fr_neuron_view *plain, int64_t rows, int64_t which, fr_neuron_view *part)
-{
-    *part = *plain;
-    if (plain->partitions == rows) {
-        part->partition = (int16_t)(plain->partition + which);
-        part->partitions = 1;
-        return true;
-    }
-    if (plain->partitions == 0 && plain->size[0] == rows) {
-        part->offset += which * plain->stride[0];
-        part->size[0] = 1;
-        return true;
-    }
-    return false;
-}
-
-static fr_status add_rows(fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *rows,
-                          fr_error *error)
+static void add_rows(const fr_neuron_call *call, const fr_neuron_view *rows)
 {
     const fr_neuron_view *dst = &call->argument[DST].view, *addend = addend_of(call);
     const fr_neuron_view *plain = dst->whole_rows ? addend : dst;
     for (int64_t i = 0; i < rows->size[0]; i++) {
         fr_neuron_view row, part;
-        if (!part_of(plain, rows->size[0], i, &part))
-            return fr_neuron_misuse(core, call, error, "%lld rows need as many partitions",
-                                    (long long)rows->size[0]);
-        if (!fr_neuron_listed_row(rows, i, &row))
+        if (!part_of(plain, rows->size[0], i, &part) || !fr_neuron_listed_row(rows, i, &row))
             continue;
         fr_neuron_view both[2] = {dst->whole_rows ? row : part, dst->whole_rows ? part : row};
         add_all(&both[0], both, 2);
     }
-    return FR_OK;
 }
 
 static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
                          fr_error *error)
 {
-    (void)engine;
+    (void)core, (void)engine, (void)error;
     const fr_neuron_view *rows = rows_of(call);
     if (rows)
-        return add_rows(core, call, rows, error);
-    add_all(&call->argument[DST].view, call->argument[SRCS].views, call->argument[SRCS].count);
+        add_rows(call, rows);
+    else
+        add_all(&call->argument[DST].view, call->argument[SRCS].views, call->argument[SRCS].count);
     return FR_OK;
 }
 
