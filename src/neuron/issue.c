@@ -5,7 +5,11 @@
  * records is taken before too, so that a refused call leaves memories and trace as they were. */
 #include "neuron/core.h"
 
-enum { REGIONS = 3 * FR_NEURON_PARAMETERS + 2 * FR_NEURON_LIST };
+enum {
+    REGIONS = 3 * FR_NEURON_PARAMETERS + 2 * FR_NEURON_LIST,
+    REDUCE_COMMANDS = 5,
+    MOST_INTEGER = 1 << 30 /* of an integer argument */
+};
 
 typedef struct call_site {
     const fr_neuron *core;
@@ -15,6 +19,50 @@ typedef struct call_site {
 } call_site;
 
 /* ---- arguments ----------------------------------------------------------------------------------- */
+
+static int words_of(const char *choices)
+{
+    int words = choices && *choices ? 1 : 0;
+    for (; choices && *choices; choices++)
+        words += *choices == ' ';
+    return words;
+}
+
+/* The greatest value of the kinds that stand for a word; -1 for other kinds. */
+static int most_of(const fr_neuron_parameter *parameter)
+{
+    switch (parameter->kind) {
+    case FR_NEURON_ENGINE: return FR_NEURON_ENGINES - 1;
+    case FR_NEURON_OPERATOR: return FR_NEURON_OPERATORS - 1;
+    case FR_NEURON_FUNCTION: return FR_NEURON_FUNCTIONS - 1;
+    case FR_NEURON_REDUCE_COMMAND: return REDUCE_COMMANDS - 1;
+    case FR_NEURON_CHOICE: return words_of(parameter->choices) - 1;
+    default: return -1;
+    }
+}
+
+static bool whole(double number)
+{
+    return number >= -MOST_INTEGER && number <= MOST_INTEGER && number == (double)(int64_t)number;
+}
+
+/* Words are positions in their list, integers are whole: what instructions may cast without a look. */
+static fr_status check_value(const call_site *site, const fr_neuron_parameter *parameter,
+                             const fr_neuron_argument *argument)
+{
+    int most = most_of(parameter);
+    bool integers = parameter->kind == FR_NEURON_INTEGER || parameter->kind == FR_NEURON_FLAG || most >= 0;
+    bool list = parameter->kind == FR_NEURON_INTEGER_LIST || parameter->kind == FR_NEURON_PATTERN;
+    bool good = !integers || whole(argument->number);
+    if (good && most >= 0)
+        good = argument->number >= 0 && argument->number <= most;
+    for (int i = 0; good && list && i < argument->count; i++)
+        good = whole(argument->numbers[i]);
+    if (good)
+        return FR_OK;
+    return fr_neuron_misuse(site->core, site->call, site->error, "%s is %g, which it cannot be",
+                            parameter->name, argument->number);
+}
 
 static fr_status check_kind(const call_site *site, const fr_neuron_parameter *parameter,
                             const fr_neuron_argument *argument)
@@ -27,13 +75,13 @@ static fr_status check_kind(const call_site *site, const fr_neuron_parameter *pa
     if (argument->is_view && !wants_view && parameter->kind != FR_NEURON_READ_OR_NUMBER)
         return fr_neuron_misuse(site->core, site->call, site->error, "%s cannot be a tile", parameter->name);
     if (!is_list)
-        return FR_OK;
+        return argument->is_view ? FR_OK : check_value(site, parameter, argument);
     bool views = parameter->kind == FR_NEURON_READ_LIST;
     if (argument->count < 0 || argument->count > FR_NEURON_LIST ||
         (argument->count > 0 && !(views ? (const void *)argument->views : (const void *)argument->numbers)))
         return fr_neuron_misuse(site->core, site->call, site->error, "%s: a list of %d, %d at most",
                                 parameter->name, argument->count, FR_NEURON_LIST);
-    return FR_OK;
+    return views ? FR_OK : check_value(site, parameter, argument);
 }
 
 static fr_status check_arguments(const call_site *site)
@@ -214,7 +262,7 @@ static fr_neuron_record first_record(const fr_neuron *core, const fr_neuron_call
     record.flags =
         (uint8_t)((cost->guess || call->instruction->cost_guessed ? FR_NEURON_GUESS : 0) |
                   (cost->dynamic ? FR_NEURON_DYNAMIC : 0) | (cost->accumulate ? FR_NEURON_ACCUMULATE : 0) |
-                             (call->instruction->fence ? FR_NEURON_FENCE : 0));
+                  (call->instruction->fence ? FR_NEURON_FENCE : 0));
     return record;
 }
 

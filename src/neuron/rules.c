@@ -233,7 +233,9 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "nisa.nc_stream_shuffle(dst=c, src=a, shuffle_mask=[40] * 32)"},
     [FR_NEURON_RULE_size_limit] = {"size_limit",
                                    "Elements per partition are within what the instruction takes.",
-                                   "split the tile", NULL},
+                                   "split the tile",
+                                   "t = nl.ndarray((128, 8), dtype=nl.float32, buffer=nl.sbuf)\n"
+                                   "nisa.max8(dst=t, src=a[:, 0:4])"},
     [FR_NEURON_RULE_transpose_shape] =
         {"transpose_shape",
          "nc_transpose turns [P, F] into [F, P]: both at most 128 on Tensor (SBUF to PSUM), 32 on Vector.",

@@ -119,8 +119,8 @@ static fr_status check_capacity(const fr_neuron_tensor *tensor, const fr_neuron 
         return misplaced(layout, core, what, error);
     }
     if (first < 0 || tensor->row_bytes > limit || first > limit - tensor->row_bytes) {
-        snprintf(what, sizeof what, "bytes %lld to %lld of a partition, %s on %s has %lld", (long long)first,
-                 (long long)first + (long long)tensor->row_bytes - 1, memory, core->machine->name,
+        snprintf(what, sizeof what, "%lld bytes of a partition from %lld on, %s on %s has %lld",
+                 (long long)tensor->row_bytes, (long long)first, memory, core->machine->name,
                  (long long)limit);
         return misplaced(layout, core, what, error);
     }

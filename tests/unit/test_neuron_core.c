@@ -126,7 +126,8 @@ TEST(tensors_placed_over_each_other_share_bytes)
     free(whole);
     free(part);
     fr_neuron_view wide = fr_neuron_view_of(b); /* float32 where bfloat16 begin at byte 2 */
-    fr_neuron_layout odd = {.memory = FR_NEURON_SBUF, .dtype = FR_NEURON_BFLOAT16, .dims = 2, .shape = {32, 16}};
+    fr_neuron_layout odd = {
+        .memory = FR_NEURON_SBUF, .dtype = FR_NEURON_BFLOAT16, .dims = 2, .shape = {32, 16}};
     odd.placed = true;
     odd.byte_offset = 2;
     fr_neuron_tensor *o = NULL;
@@ -195,6 +196,31 @@ TEST(views_walk_their_elements_in_order)
     neuron_end(&f);
 }
 
+TEST(four_dimensions_and_no_more)
+{
+    neuron_begin(&f, "trn2");
+    fr_neuron_tensor *t = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 128, 256);
+    fr_neuron_tensor *out = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 128, 32);
+    fr_neuron_tensor *h = neuron_tile(&f, FR_NEURON_HBM, FR_NEURON_FLOAT32, 128, 32);
+    neuron_fill(&f, t, 1);
+    static const int64_t strides[2][5] = {{100, 40, 15, 6, 2},
+                                          {128, 32, 8, 4, 2}}; /* the second merges to three */
+    for (int s = 0; s < 2; s++) {
+        fr_neuron_view view = fr_neuron_view_of(t);
+        view.dims = 5;
+        for (int i = 0; i < 5; i++) {
+            view.size[i] = 2;
+            view.stride[i] = strides[s][i];
+        }
+        if (s == 0)
+            CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(out), view), "access_pattern");
+        else
+            CHECK_DONE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(out), view));
+        CHECK_DONE(neuron_two(&f, "dma_copy", fr_neuron_view_of(h), view));
+    }
+    neuron_end(&f);
+}
+
 TEST(start_partitions_follow_the_quadrants)
 {
     neuron_begin(&f, "trn2");
@@ -254,8 +280,11 @@ TEST(engines_reach_what_they_reach)
     CHECK_RULE(neuron_issue(&f, &call), "engine_memory");
     fr_neuron_call_number(&call, "engine", FR_NEURON_TENSOR);
     CHECK_RULE(neuron_issue(&f, &call), "engine");
-    fr_neuron_call_number(&call, "engine", 1e9);
-    CHECK_RULE(neuron_issue(&f, &call), "engine");
+    static const double senseless[] = {1e9, -1, 0.5, 1e300, NAN, FR_NEURON_ENGINES};
+    for (int i = 0; i < 6; i++) {
+        fr_neuron_call_number(&call, "engine", senseless[i]);
+        CHECK_INT(neuron_issue(&f, &call), FR_BAD_USAGE);
+    }
     fr_neuron_select(f.core, 1);
     CHECK_RULE(neuron_two(&f, "tensor_copy", fr_neuron_view_of(p), fr_neuron_view_of(s)), "other_core");
     neuron_end(&f);

@@ -1,158 +1,184 @@
-/* Random numbers of Vector and GpSimd: they follow the seed, differ by lane, are spread as asked, and the recurrence is
- * XORWOW as published. */
-#include "neuron_tiles.h"
+/* Random calls of every instruction: views, constants and lists that are mostly plausible and sometimes
+ * hostile. Whatever they are, the answer is one of done, refused with a rule that exists, or misuse; a
+ * call that was not done leaves every byte and the trace as they were. Run under sanitizers this is the
+ * test of the checks. */
+#include "neuron_fixture.h"
 
-static fr_neuron_call one_tile(const char *name, const char *parameter, const tile *t)
+#include "neuron/core.h"
+
+static neuron_fixture f;
+static fr_rng rng;
+
+enum { TENSORS = 24 };
+static fr_neuron_tensor *tensors[TENSORS];
+
+static int64_t below(int64_t bound)
 {
-    fr_neuron_call call = fr_neuron_call_of(name);
-    set_tile(&call, parameter, t);
-    return call;
+    return (int64_t)fr_rng_below(&rng, (uint64_t)bound);
 }
 
-TEST(random_bits_follow_the_seed)
+static void make_tensors(void)
 {
-    DESK(d, 3);
-    const uint32_t seven = 7;
-    enum { LANES = 64, COUNT = 256 };
-    static uint32_t first[LANES * COUNT], again[LANES * COUNT];
-    tile seed = tile_of(&d, FR_NEURON_UINT32, 1, 1, &seven);
-    tile a = tile_new(&d, FR_NEURON_UINT32, FR_NEURON_SBUF, LANES, COUNT, CONTIGUOUS);
-    fr_neuron_call set = one_tile("set_rng_seed", "src_seeds", &seed), rng = one_tile("rng", "dst", &a);
-    EXPECT_OK(&d, &set);
-    EXPECT_OK(&d, &rng);
-    CHECK_NEAR(last_cycles(&d), COUNT, 0, 0);
-    tile_raw(&d, &a, first);
-    EXPECT_OK(&d, &rng);
-    tile_raw(&d, &a, again);
-    CHECK(memcmp(first, again, sizeof first) != 0);
-    EXPECT_OK(&d, &set);
-    EXPECT_OK(&d, &rng);
-    tile_raw(&d, &a, again);
-    CHECK(memcmp(first, again, sizeof first) == 0);
-    int64_t ones = 0, same = 0;
-    for (int i = 0; i < LANES * COUNT; i++)
-        ones += __builtin_popcount(first[i]);
-    for (int i = 0; i < COUNT; i++)
-        same += first[i] == first[COUNT + i];
-    CHECK_NEAR((double)ones / (32 * LANES * COUNT), 0.5, 0.005, 0);
-    CHECK_INT(same, 0); /* lanes differ */
-    tile f = tile_new(&d, FR_NEURON_FLOAT32, FR_NEURON_SBUF, 4, 8, CONTIGUOUS);
-    rng = one_tile("rng", "dst", &f);
-    EXPECT_REFUSED(&d, &rng, "dtype");
-    set = one_tile("set_rng_seed", "src_seeds", &a);
-    EXPECT_REFUSED(&d, &set, "size_limit");
-    rng = one_tile("rng", "dst", &a);
-    set_number(&rng, "engine", FR_NEURON_GPSIMD);
-    EXPECT_OK(&d, &rng);
-    CHECK_NEAR(last_cycles(&d), COUNT + 150, 0, 0);
-    desk_close(&d);
-    DESK(old, 2);
-    tile x = tile_new(&old, FR_NEURON_UINT32, FR_NEURON_SBUF, 4, 8, CONTIGUOUS);
-    rng = one_tile("rng", "dst", &x);
-    EXPECT_OK(&old, &rng);
-    set_number(&rng, "engine", FR_NEURON_GPSIMD);
-    EXPECT_REFUSED(&old, &rng, "generation");
-    desk_close(&old);
-}
-
-/* Marsaglia's recurrence, written out. */
-TEST(states_are_xorwow)
-{
-    DESK(d, 3);
-    uint32_t state[6] = {123456789, 362436069, 521288629, 88675123, 5783321, 6615241}, out[5];
-    tile words = tile_of(&d, FR_NEURON_UINT32, 1, 6, state),
-         a = tile_new(&d, FR_NEURON_UINT32, FR_NEURON_SBUF, 1, 5, CONTIGUOUS);
-    fr_neuron_call set = one_tile("rand_set_state", "src_seeds", &words), rng = one_tile("rng", "dst", &a);
-    set_number(&rng, "engine", FR_NEURON_GPSIMD);
-    EXPECT_OK(&d, &set);
-    CHECK_NEAR(last_cycles(&d), 156, 0, 0);
-    EXPECT_OK(&d, &rng);
-    tile_raw(&d, &a, out);
-    for (int i = 0; i < 5; i++) {
-        uint32_t t = state[0] ^ (state[0] >> 2);
-        memmove(state, state + 1, 4 * sizeof *state);
-        state[4] = (state[4] ^ (state[4] << 4)) ^ (t ^ (t << 1));
-        state[5] += 362437;
-        CHECK_INT(out[i], state[4] + state[5]);
+    static const fr_neuron_dtype dtypes[] = {FR_NEURON_FLOAT32, FR_NEURON_BFLOAT16, FR_NEURON_FLOAT8_E4M3,
+                                             FR_NEURON_INT32,   FR_NEURON_UINT32,   FR_NEURON_UINT16,
+                                             FR_NEURON_UINT8,   FR_NEURON_FLOAT16};
+    for (int i = 0; i < TENSORS; i++) {
+        fr_neuron_layout layout = {.memory = (fr_neuron_memory)(i % 3), .dims = 2 + i % 2};
+        layout.dtype = dtypes[below(i % 4 ? 8 : 2)];
+        layout.shape[0] = i % 3 == 0 ? 40 : (int64_t[]){32, 64, 128, 1}[below(4)];
+        layout.shape[1] = (int64_t[]){8, 8, 32, 64}[below(4)];
+        layout.shape[2] = 1 + i % 2;
+        layout.placed = i % 3 != 0 && i % 5 == 0;
+        layout.byte_offset = layout.placed ? 64 * below(4) : 0;
+        if (i == TENSORS - 1)
+            layout = (fr_neuron_layout){
+                .memory = FR_NEURON_REGISTER, .dtype = FR_NEURON_INT32, .dims = 1, .shape = {1}};
+        CHECK_DONE(fr_neuron_tensor_create(&tensors[i], f.core, layout, &f.error));
+        if (i % 4 && layout.memory != FR_NEURON_REGISTER)
+            neuron_fill(&f, tensors[i], 1 / 32.0f);
     }
-    fr_neuron_call get = one_tile("rand_get_state", "dst", &words);
-    uint32_t stored[6];
-    EXPECT_OK(&d, &get);
-    tile_raw(&d, &words, stored);
-    CHECK_INT(stored[5], state[5]);
-    set_number(&get, "engine", FR_NEURON_VECTOR);
-    EXPECT_REFUSED(&d, &get, "generation");
-    set = one_tile("rand_set_state", "src_seeds", &a);
-    EXPECT_REFUSED(&d, &set, "size_limit");
-    tile psum = tile_random(&d, FR_NEURON_UINT32, FR_NEURON_PSUM, 1, 6, CONTIGUOUS, 1, 2);
-    set = one_tile("rand_set_state", "src_seeds", &psum);
-    EXPECT_REFUSED(&d, &set, "engine_memory");
-    tile f = tile_random(&d, FR_NEURON_FLOAT32, FR_NEURON_SBUF, 1, 6, CONTIGUOUS, 1, 2);
-    set = one_tile("rand_set_state", "src_seeds", &f);
-    EXPECT_REFUSED(&d, &set, "dtype");
-    desk_close(&d);
 }
 
-TEST(rand2_is_uniform)
+static int64_t hostile(void)
 {
-    DESK(d, 4);
-    tile a = tile_new(&d, FR_NEURON_FLOAT32, FR_NEURON_SBUF, 32, 512, CONTIGUOUS);
-    fr_neuron_call call = one_tile("rand2", "dst", &a);
-    set_number(&call, "min", -2), set_number(&call, "max", 6);
-    EXPECT_OK(&d, &call);
-    CHECK_NEAR(last_cycles(&d), 128, 0, 0);
-    tile_read(&d, &a);
-    double sum = 0, square = 0;
-    for (int i = 0; i < 32 * 512; i++) {
-        double x = (double)a.values[i];
-        CHECK(x >= -2 && x < 6);
-        sum += x, square += x * x;
-    }
-    double mean = sum / (32 * 512), variance = square / (32 * 512) - mean * mean;
-    CHECK_NEAR(mean, 2, 0.08, 0);
-    CHECK_NEAR(variance, 64.0 / 12, 0.15, 0);
-    set_number(&call, "min", 6);
-    EXPECT_REFUSED(&d, &call, "value");
-    tile state = tile_new(&d, FR_NEURON_UINT32, FR_NEURON_SBUF, 4, 24, CONTIGUOUS);
-    fr_neuron_call get = one_tile("rand_get_state", "dst", &state);
-    set_number(&get, "engine", FR_NEURON_VECTOR);
-    EXPECT_OK(&d, &get);
-    desk_close(&d);
-    DESK(old, 3);
-    tile x = tile_new(&old, FR_NEURON_FLOAT32, FR_NEURON_SBUF, 4, 8, CONTIGUOUS);
-    set_tile(&call, "dst", &x);
-    EXPECT_REFUSED(&old, &call, "generation");
-    desk_close(&old);
+    static const int64_t numbers[] = {-1,        0,        3, 1000, INT64_C(1) << 20, INT64_C(1) << 36,
+                                      INT64_MAX, INT64_MIN};
+    return numbers[below(8)];
 }
 
-TEST(dropout_drops_that_share)
+static int64_t call_rows, call_columns; /* what most views of a call have */
+
+/* A part of a tensor of the call's size, sometimes bent out of shape. */
+static fr_neuron_view random_view(void)
 {
-    DESK(d, 3);
-    tile a = tile_random(&d, FR_NEURON_BFLOAT16, FR_NEURON_SBUF, 64, 256, CONTIGUOUS, 1, 2);
-    tile c = tile_new(&d, FR_NEURON_BFLOAT16, FR_NEURON_SBUF, 64, 256, CONTIGUOUS);
-    fr_neuron_call call = fr_neuron_call_of("dropout");
-    set_tile(&call, "dst", &c), set_tile(&call, "data", &a);
-    static const double probabilities[] = {0, 0.25, 1};
-    for (int i = 0; i < 3; i++) {
-        set_number(&call, "prob", probabilities[i]);
-        EXPECT_OK(&d, &call);
-        CHECK_NEAR(last_cycles(&d), 256, 0, 0);
-        tile_read(&d, &c);
-        int zeros = 0;
-        for (int j = 0; j < 64 * 256; j++) {
-            zeros += c.values[j] == 0;
-            CHECK(c.values[j] == 0 || c.values[j] == a.values[j]);
-        }
-        CHECK_NEAR((double)zeros / (64 * 256), probabilities[i], i == 1 ? 0.015 : 0, 0);
+    fr_neuron_view view = fr_neuron_view_of(tensors[below(TENSORS)]);
+    int last = view.dims - 1;
+    if (view.partitions > call_rows)
+        view.partitions = (int16_t)call_rows;
+    if (view.partitions == 0 && view.size[0] > call_rows)
+        view.size[0] = call_rows;
+    for (int64_t *size = &view.size[last]; below(8); size = view.size) {
+        *size = *size > call_columns ? call_columns : *size;
+        if (size == view.size || view.partitions == 0)
+            break;
     }
-    tile f = tile_new(&d, FR_NEURON_FLOAT32, FR_NEURON_SBUF, 64, 256, CONTIGUOUS);
-    set_tile(&call, "dst", &f);
-    EXPECT_REFUSED(&d, &call, "dtype_match");
-    tile whole = tile_random(&d, FR_NEURON_INT16, FR_NEURON_SBUF, 4, 16, CONTIGUOUS, 1, 9);
-    tile half = tile_random(&d, FR_NEURON_BFLOAT16, FR_NEURON_SBUF, 4, 1, CONTIGUOUS, 0, 1);
-    set_tile(&call, "dst", &whole), set_tile(&call, "data", &whole), set_tile(&call, "prob", &half);
-    EXPECT_REFUSED(&d, &call, "dtype");
-    desk_close(&d);
+    if (below(4))
+        return view;
+    if (view.dims > 1 && below(4) == 0)
+        view.stride[0] = 0;
+    if (below(6) == 0) {
+        view.index = tensors[below(TENSORS)];
+        view.whole_rows = below(2);
+        view.index_partitions = (int16_t)below(40);
+        view.index_stride = below(3) ? view.stride[0] : hostile();
+        view.index_limit = below(3) ? 40 : hostile();
+    }
+    if (below(12) == 0)
+        view.offset = hostile();
+    if (below(12) == 0)
+        view.size[below(view.dims)] = hostile();
+    if (below(12) == 0)
+        view.stride[below(view.dims)] = hostile();
+    if (below(12) == 0)
+        view.partition = (int16_t)hostile();
+    if (below(16) == 0)
+        view.dtype = (fr_neuron_dtype)below(FR_NEURON_DTYPES);
+    return view;
+}
+
+static double random_number(const fr_neuron_parameter *parameter)
+{
+    static const double numbers[] = {0, 1, 2, -1, 0.5, 8, 64, 1e9, -1e300, 1e300};
+    if (below(20) == 0)
+        return NAN;
+    if (below(6) == 0)
+        return numbers[below(10)];
+    switch (parameter->kind) {
+    case FR_NEURON_OPERATOR: return (double)below(FR_NEURON_OPERATORS);
+    case FR_NEURON_FUNCTION: return (double)below(FR_NEURON_FUNCTIONS);
+    case FR_NEURON_ENGINE: return (double)below(FR_NEURON_ENGINES);
+    case FR_NEURON_REDUCE_COMMAND: return (double)below(5);
+    default: return parameter->number;
+    }
+}
+
+static void random_argument(fr_neuron_argument *argument, const fr_neuron_parameter *parameter,
+                            fr_neuron_view *views, double *numbers)
+{
+    bool tile =
+        parameter->kind <= FR_NEURON_UPDATE || (parameter->kind == FR_NEURON_READ_OR_NUMBER && below(2));
+    *argument = (fr_neuron_argument){.given = parameter->required ? below(50) != 0 : below(3) == 0};
+    argument->number = argument->given ? random_number(parameter) : parameter->number;
+    argument->is_view = argument->given && tile && below(60) != 0;
+    if (argument->is_view)
+        argument->view = random_view();
+    argument->views = views;
+    argument->numbers = numbers;
+    argument->count = (int)below(parameter->kind == FR_NEURON_PATTERN ? 9 : 5);
+    for (int i = 0; i < FR_NEURON_LIST; i++) {
+        views[i] = random_view();
+        numbers[i] = below(8) ? (double)below(4) : (double)hostile();
+    }
+    if (parameter->kind == FR_NEURON_INTEGER_LIST && below(3) == 0)
+        argument->count = FR_NEURON_LIST;
+}
+
+static uint64_t fingerprint(void)
+{
+    uint64_t sum = (uint64_t)fr_neuron_record_count(f.core);
+    for (int i = 0; i < TENSORS; i++)
+        for (int64_t r = 0; r < tensors[i]->rows; r++)
+            sum = fr_hash64(tensors[i]->data + r * tensors[i]->pitch, (size_t)tensors[i]->row_bytes, sum);
+    return sum;
+}
+
+static bool known_rule(const char *what)
+{
+    int count;
+    const fr_neuron_rule *rules = fr_neuron_rules(&count);
+    for (int i = 0; i < count; i++)
+        if (strncmp(rules[i].name, what, strlen(rules[i].name)) == 0 && what[strlen(rules[i].name)] == ':')
+            return true;
+    return false;
+}
+
+static void random_calls(const char *machine, int calls, int *done)
+{
+    static fr_neuron_view views[FR_NEURON_PARAMETERS][FR_NEURON_LIST];
+    static double numbers[FR_NEURON_PARAMETERS][FR_NEURON_LIST];
+    int count;
+    const fr_neuron_instruction *const *all = fr_neuron_instructions(&count);
+    neuron_begin(&f, machine);
+    make_tensors();
+    for (int i = 0; i < calls; i++) {
+        fr_neuron_call call = fr_neuron_call_of(all[below(count)]->name);
+        call_rows = (int64_t[]){1, 16, 32, 64}[below(4)];
+        call_columns = (int64_t[]){1, 8, 8, 32}[below(4)];
+        for (int a = 0; a < FR_NEURON_PARAMETERS && call.instruction->parameters[a].name; a++)
+            random_argument(&call.argument[a], &call.instruction->parameters[a], views[a], numbers[a]);
+        uint64_t before = fingerprint();
+        fr_status status = neuron_issue(&f, &call);
+        *done += status == FR_OK;
+        if (status == FR_OK)
+            continue;
+        if (fingerprint() != before || (status != FR_ANSWER_NO && status != FR_BAD_USAGE) ||
+            (status == FR_ANSWER_NO && !known_rule(f.error.what)))
+            test_fail_format(__FILE__, __LINE__, "%s on %s, call %d: status %d, %s", call.instruction->name,
+                             machine, i, status, f.error.what);
+    }
+    neuron_end(&f);
+}
+
+TEST(random_calls_are_done_or_change_nothing)
+{
+    static const char *const machines[] = {"trn1", "trn2", "trn3"};
+    int done = 0;
+    for (int round = 0; round < 30; round++) {
+        rng = (fr_rng){.seed = (uint64_t)round, .stream = 4};
+        random_calls(machines[round % 3], 400, &done);
+    }
+    CHECK(done > 100);
+    printf("# %d of 12000 were done\n", done);
 }
 
 TEST_MAIN(neuron_random)
