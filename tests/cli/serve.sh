@@ -26,7 +26,7 @@ ask POST /v1/completions '{"prompt": "the", "max_tokens": 12, "temperature": 0}'
 head -n 1 reply.txt
 frontier sample one --prompt the --tokens 12 --temperature 0 --json 2>/dev/null | sed 's/.*"text"://; s/}$//' >said.txt
 [ -s said.txt ] && grep -qF "$(cat said.txt)" reply.txt && echo "the text of sample"
-ask POST /v1/completions '{"prompt": "the", "max_tokens": 3, "stream": true}' | grep -c '^data: '
+ask POST /v1/completions '{"prompt": "the", "max_tokens": 3, "temperature": 0, "stream": true}' | grep '^data: .DONE'
 ask POST /v1/completions '{"prompt": "the", "max_tokens": 3, "top_p": 0}'
 ask POST /v1/completions '{"prompt'
 echo "-- ends"
