@@ -54,12 +54,25 @@ static const cli_option train_options[] = {
     {"threads", CLI_COUNT, "N", "0", "threads; 0 = all available", false, false},
 };
 
+/* A tokenizer of compressed bytes would look like one and be useless. */
+static fr_status check_plain(const fr_mapping *mapping, const char *path, fr_error *error)
+{
+    static const struct {
+        const char *magic, *what;
+    } packed[] = {{"PAR1", "parquet"}, {"\x1F\x8B", "gzip"}, {"\x28\xB5\x2F\xFD", "zstd"}};
+    for (int i = 0; i < COUNT(packed); i++)
+        if (mapping->bytes >= strlen(packed[i].magic) && memcmp(mapping->data, packed[i].magic, strlen(packed[i].magic)) == 0)
+            return fr_error_set(error, FR_BAD_DATA, path, "frontier data import reads it, and trains a tokenizer on its text",
+                                "%s data, not text", packed[i].what);
+    return FR_OK;
+}
+
 static fr_status feed_files(cli_run *run, fr_tokenizer_trainer *trainer, fr_error *error)
 {
     for (int i = 0; i < run->argument_count; i++) {
         fr_mapping mapping;
         FR_TRY(fr_mapping_init(&mapping, run->arguments[i], error));
-        fr_status status = FR_OK;
+        fr_status status = check_plain(&mapping, run->arguments[i], error);
         const char *text = (const char *)mapping.data;
         for (size_t at = 0;
              status == FR_OK &&

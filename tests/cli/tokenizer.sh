@@ -12,3 +12,4 @@ frontier tokenizer decode --tokenizer t.json 'x'; echo "exit $?"
 echo '{"model":' >broken.json
 frontier tokenizer info broken.json; echo "exit $?"
 frontier tokenizer info missing.json; echo "exit $?"
+echo text | gzip >packed; frontier tokenizer train --out t.json packed; echo "exit $?"
