@@ -110,7 +110,7 @@ class Range:
 
     __slots__ = ("start", "stop", "step", "size")
 
-    def __init__(self, start, stop=None, step=1):
+    def __init__(self, start, stop=None, step=1, **options):
         self.start, self.stop = (0, int(start)) if stop is None else (int(start), int(stop))
         self.step = int(step)
         self.size = self.stop - self.start

@@ -61,6 +61,44 @@ def matmul(module):
         yield f"{name[4:].strip('_')} {m}x{k}x{n}", getattr(module, name)(a, b), wanted
 
 
+def mamba(module):
+    random = np.random.default_rng(7)
+    delta, u = (0.1 * random.standard_normal((1, 256, 512), dtype=np.float32) for _ in range(2))
+    a = 0.1 * random.standard_normal((256, 16), dtype=np.float32)
+    b, c = (0.1 * random.standard_normal((1, 16, 512), dtype=np.float32) for _ in range(2))
+    state, wanted = np.zeros((256, 16)), np.empty((1, 256, 512))
+    for t in range(512):
+        state = np.exp(delta[0, :, t, None] * a) * state + (delta[0, :, t] * u[0, :, t])[:, None] * b[0, :, t]
+        wanted[0, :, t] = state @ c[0, :, t]
+    for name in ("mamba_v1", "mamba_v2", "mamba_v3"):
+        yield f"{name} 256x512 state 16", getattr(module, name)(delta, u, a, b, c), wanted
+
+
+def attention(module):
+    """Versions 7 to 11 keep the scores in bf16."""
+    random = np.random.default_rng(8)
+    for name, length in (
+        ("v1", 128),
+        ("v2", 128),
+        ("v3", 512),
+        ("v4", 512),
+        ("v5", 512),
+        ("v6", 1024),
+        ("v7", 1024),
+        ("v8", 2048),
+        ("v8a", 2048),
+        ("v9", 2048),
+        ("v10", 2048),
+        ("v11", 2048),
+    ):
+        q, k, v = (random.standard_normal((128, length), dtype=np.float32) for _ in range(3))
+        scores = 0.04 * q.T.astype(np.float64) @ k
+        powers = np.exp(scores - scores.max(-1, keepdims=True))
+        wanted = powers / powers.sum(-1, keepdims=True) @ v.T
+        got = getattr(module, f"attn_fwd_{name}")(0.2 * q, 0.2 * k, v)
+        yield f"attn_fwd_{name} {length}x128", got, wanted if got.shape == wanted.shape else wanted.T
+
+
 CASES = [
     Case(
         2, TUTORIALS + "tensor_addition/tensor_addition_nki_kernels.py", _add("nki_tensor_add", (256, 1024))
@@ -80,4 +118,6 @@ CASES = [
     Case(7, "contributed/maxpooling.py", max_pool),
     Case(7, "contributed/matmul.py", contributed_matmul, 2e-3),
     Case(12, TUTORIALS + "matrix_multiplication/matrix_multiplication_nki_kernels.py", matmul),
+    Case(20, TUTORIALS + "fused_mamba/mamba_nki_kernels.py", mamba),
+    Case(25, TUTORIALS + "attention_fwd_performance/attention_kernels.py", attention, 1e-2),
 ]

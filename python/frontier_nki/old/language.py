@@ -17,7 +17,7 @@ class LoopIndex(int):
     first = False
 
 
-def _loop(start, stop=None, step=1):
+def _loop(start, stop=None, step=1, **options):
     bounds = (0, int(start)) if stop is None else (int(start), int(stop))
     for i in range(*bounds, int(step)):
         value = LoopIndex(i)
