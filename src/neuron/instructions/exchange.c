@@ -172,6 +172,8 @@ const fr_neuron_instruction fr_neuron_i_sendrecv = {
     .cost_source = "no public figure",
     .cost_guessed = true,
     .fence = true,
+    .example = "other = 1 - nl.program_id(0)\n"
+               "nisa.sendrecv(src=a, dst=c, send_to_rank=other, recv_from_rank=other, pipe_id=0)",
     .engine = fr_neuron_on_dma,
     .check = check_sendrecv,
     .execute = sendrecv,
@@ -198,6 +200,8 @@ const fr_neuron_instruction fr_neuron_i_core_barrier = {
     .cost_source = "no public figure",
     .cost_guessed = true,
     .fence = true,
+    .example = "h = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)\n"
+               "nisa.core_barrier(data=h, cores=(0, 1))",
     .engine = barrier_engine,
     .check = check_barrier,
     .execute = barrier,
