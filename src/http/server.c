@@ -228,7 +228,8 @@ static ssize_t read_answer(void *context, uint64_t position, char *to, size_t ro
     return count;
 }
 
-/* Hands the answer to the library; called with the lock held, once it has begun. */
+/* Hands the answer, which has begun, to the library. Without the lock, since the library takes one of its
+ * own here and holds it when it calls read_answer; what is read here does not change any more. */
 static enum MHD_Result queue_answer(fr_http_request *r)
 {
     struct MHD_Response *response =
@@ -316,7 +317,6 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         *count = 0;
         return going_on ? MHD_YES : MHD_NO;
     }
-    enum MHD_Result result = MHD_YES;
     pthread_mutex_lock(&server->lock);
     bool fresh = r->holders == 1 && !r->begun && !server->closing;
     pthread_mutex_unlock(&server->lock);
@@ -325,12 +325,11 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     pthread_mutex_lock(&server->lock);
     if (!r->begun && server->closing)
         close_request(r);
-    if (r->begun)
-        result = queue_answer(r);
-    else
+    bool begun = r->begun;
+    if (!begun)
         suspend(r);
     pthread_mutex_unlock(&server->lock);
-    return result;
+    return begun ? queue_answer(r) : MHD_YES;
 }
 
 static void on_completed(void *context, struct MHD_Connection *connection, void **own,
