@@ -48,6 +48,14 @@ def simulate(kernel, *args, **kwargs):
     return kernel if isinstance(kernel, Kernel) else Kernel(kernel)
 
 
+def hbm_tensor(core, shape, dtype, name, kind):
+    """A shared HBM tensor; a sixth dimension is a view, as tensors have five."""
+    shape = tuple(shape)
+    stored = (shape[0] * shape[1], *shape[2:]) if len(shape) == 6 else shape
+    tile = core.tensor("hbm", dtype, stored, name, shared=True, type=kind)
+    return tile if stored == shape else tile.reshape(shape)
+
+
 class Inputs:
     """Arrays of a call as tensors; the same array twice is the same tensor."""
 
@@ -73,7 +81,7 @@ class Inputs:
         self.torch = self.torch or arrays.is_torch(value)
         array, dtype = arrays.host_array(value)
         shape = array.shape or (1,)
-        tile = self.core.tensor("hbm", dtype, shape, str(name), shared=True, type=tile_type(self.old))
+        tile = hbm_tensor(self.core, shape, dtype, str(name), tile_type(self.old))
         if array.size:
             tile.write_tensor(arrays.raw_bytes(array))
         return tile
@@ -215,7 +223,7 @@ def shared_output(launch, shape, dtype, name):
     launch.position += 1
     tile = launch.outputs.get(key)
     if tile is None or tuple(tile.shape) != tuple(shape):
-        tile = launch.core.tensor("hbm", dtype, shape, name, shared=True, type=tile_type(launch.old))
+        tile = hbm_tensor(launch.core, shape, dtype, name, tile_type(launch.old))
         launch.outputs[key] = tile
     return tile
 

@@ -176,6 +176,18 @@ class Tiles(unittest.TestCase):
         np.testing.assert_array_equal(kernel(x), x)
         self.assertEqual(seen, [0, 1, 2])
 
+    def test_arrays_of_six_dimensions(self):
+        @nki.jit
+        def kernel(x):
+            out = nl.ndarray(x.shape[2:4], dtype=x.dtype, buffer=nl.shared_hbm)
+            tile = nl.ndarray(x.shape[2:4], dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x[1, 2, :, :, 1, 0])
+            nisa.dma_copy(dst=out, src=tile)
+            return out
+
+        x = np.arange(2 * 3 * 8 * 4 * 2 * 2, dtype=np.float32).reshape(2, 3, 8, 4, 2, 2)
+        np.testing.assert_array_equal(kernel(x), x[1, 2, :, :, 1, 0])
+
     def test_two_cores_share_hbm(self):
         @nki.jit
         def kernel(x):
