@@ -92,8 +92,11 @@ void fr_neuron_column_read(fr_neuron_column_values *column, const fr_neuron *cor
     fr_neuron_scalars scalars = fr_neuron_scalars_of(core, argument);
     column->step = scalars.varies;
     column->value[0] = scalars.constant;
+    bool plain =
+        scalars.varies && scalars.lanes.dtype == FR_NEURON_FLOAT32 && scalars.lanes.partitions == partitions;
     for (int p = 0; scalars.varies && p < partitions; p++)
-        column->value[p] = fr_neuron_scalar(&scalars, p);
+        column->value[p] = plain ? *(const float *)(const void *)fr_neuron_lane_base(&scalars.lanes, p)
+                                 : fr_neuron_scalar(&scalars, p);
 }
 
 void fr_neuron_column_write(fr_neuron *core, const fr_neuron_call *call, int which, const float *values)
