@@ -49,5 +49,5 @@ frontier import --format hf --out nothing broken; echo "exit $?"
 ls nothing 2>/dev/null
 printf 'one document\nanother document\nthe third\nthe fourth\nand the fifth\n' >text.txt
 frontier data import --out data --tokenizer gpt2/tokenizer.json --split lines --valid-fraction 0.5 text.txt >/dev/null 2>&1
-frontier eval bpb gpt2 --data data | grep -o '^val_bpb'
+frontier eval bpb gpt2 --data data 2>/dev/null | grep -o '^val_bpb'
 frontier train --data data --recipe gpt2/recipe.toml --budget 1s --resume --out gpt2; echo "exit $?"

@@ -8,4 +8,4 @@ head -c -1 said | cmp - "$S/expected_greedy_200.txt" && echo "the published text
 frontier sample run --temperature 0 --tokens 200 --threads 1 | cmp - said && echo "on one thread too"
 frontier data import --out data --tokenizer run/tokenizer.json --valid-fraction 0.3 \
     "$FRONTIER_SHARED/data/tinystories-sample/tinystories.txt" >/dev/null 2>&1
-frontier eval bpb run --data data | grep -o 'val_bpb [0-9]\.[0-9][0-9][0-9]'
+frontier eval bpb run --data data 2>/dev/null | grep -o 'val_bpb [0-9]\.[0-9][0-9][0-9]'
