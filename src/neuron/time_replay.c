@@ -35,6 +35,7 @@ typedef struct node {
     fr_neuron_when when;
     int64_t blamed; /* record of the operation that made it wait longest */
     int32_t pending, edges, older, newer;
+    int32_t fence; /* which of its core's, of a fence */
     uint8_t state, stall;
 } node;
 
@@ -61,7 +62,8 @@ typedef struct core_state {
     uint32_t base, entered; /* numbers; position = number & mask */
     bool exhausted;
     queue queue[QUEUES];
-    int fences; /* started */
+    int32_t fences, fences_entered; /* started; in the window or before */
+    double fence_start;             /* of the latest */
 } core_state;
 
 typedef struct replay {
@@ -191,7 +193,8 @@ static void enter(replay *r, core_state *core)
     fr_neuron_op *op = &r->scratch;
     core->slot[at].op = *op;
     core->slot[at].op.box = NULL;
-    core->node[at] = (node){.ready = r->now, .blamed = -1, .edges = NONE};
+    core->node[at] = (node){.ready = r->now, .blamed = -1, .edges = NONE, .fence = core->fences_entered};
+    core->fences_entered += op->fence;
     r->entering = core;
     r->entering_at = at;
     fr_neuron_access access = {.op = core->entered, .engine = op->queue, .dma = op->dma};
@@ -339,20 +342,31 @@ static bool idle(const core_state *core)
     return empty;
 }
 
-/* A fence waits until the other core stands before the same one. */
-static bool partner_ready(replay *r, int core, double *at)
+/* The queue that stands before its core's next fence, ready but for the other core; or NULL. */
+static queue *at_fence(replay *r, core_state *core)
 {
-    core_state *other = &r->core[1 - core];
-    for (int i = 0; i < QUEUES; i++) {
-        queue *q = &other->queue[i];
+    for (int i = 1; i < QUEUES; i++) {
+        queue *q = &core->queue[i];
         if (q->stale)
-            choose(r, other, q);
-        if (q->best != NONE && other->slot[q->best].op.fence && other->fences == r->core[core].fences) {
-            *at = q->start.at > *at ? q->start.at : *at;
-            return true;
-        }
+            choose(r, core, q);
+        if (q->best != NONE && core->slot[q->best].op.fence && core->node[q->best].fence == core->fences)
+            return q;
     }
-    return idle(other); /* nobody to wait for */
+    return NULL;
+}
+
+/* A fence waits until the other core stands before the same one. */
+static bool partner_ready(replay *r, int core, const queue *q, double *at)
+{
+    core_state *mine = &r->core[core], *other = &r->core[1 - core];
+    if (mine->node[q->best].fence != mine->fences)
+        return false; /* an earlier one comes first */
+    const queue *theirs = at_fence(r, other);
+    *at = mine->fence_start > *at ? mine->fence_start : *at;
+    if (!theirs)
+        return idle(other); /* nobody to wait for */
+    *at = theirs->start.at > *at ? theirs->start.at : *at;
+    return true;
 }
 
 static double earliest_start(replay *r, core_state **owner, queue **which)
@@ -367,7 +381,7 @@ static double earliest_start(replay *r, core_state **owner, queue **which)
             if (q->best == NONE)
                 continue;
             double at = q->start.at;
-            if (core->slot[q->best].op.fence && !partner_ready(r, c, &at))
+            if (core->slot[q->best].op.fence && !partner_ready(r, c, q, &at))
                 continue;
             bool older =
                 at == earliest && core->slot[q->best].op.record < (*owner)->slot[(*which)->best].op.record;
@@ -385,15 +399,13 @@ static double earliest_start(replay *r, core_state **owner, queue **which)
 static void start_fences(replay *r, core_state *core, queue *q, double at)
 {
     core_state *other = &r->core[core == &r->core[0]];
-    q->start.at = at;
-    for (int i = 1; i < QUEUES; i++) {
-        queue *o = &other->queue[i];
-        if (o->best != NONE && other->slot[o->best].op.fence && other->fences == core->fences) {
-            o->start.at = at;
-            start(r, other, o);
-            break;
-        }
+    queue *theirs = at_fence(r, other);
+    core->fence_start = other->fence_start = at;
+    if (theirs) {
+        theirs->start.at = at;
+        start(r, other, theirs);
     }
+    q->start.at = at;
     start(r, core, q);
 }
 

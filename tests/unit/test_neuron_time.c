@@ -272,6 +272,24 @@ TEST(fence)
     fr_deallocate(f);
 }
 
+/* Fences of different queues meet in the order they were written, whichever is ready first. */
+TEST(fences_in_order)
+{
+    fixture *f = fixture_create();
+    for (f->core = 0; f->core < 2; f->core++) {
+        uint32_t a = add_tensor(f, FR_NEURON_SBUF), b = add_tensor(f, FR_NEURON_SBUF);
+        add_compute(f, FR_NEURON_GPSIMD, f->core ? 5000 : 100, a, b, 64);
+        add_compute(f, FR_NEURON_GPSIMD, 64, UINT32_MAX, UINT32_MAX, 0)->flags = FR_NEURON_FENCE;
+        add_compute(f, FR_NEURON_SCALAR, 64, UINT32_MAX, UINT32_MAX, 0)->flags = FR_NEURON_FENCE;
+    }
+    fixture_time(f, 2, 0, 0);
+    for (int c = 0; c < 2; c++) {
+        CHECK_NEAR(seen_of(f, 3 * c + 1)->start, 5000, 1e-9, 0);
+        CHECK_NEAR(seen_of(f, 3 * c + 2)->start, 5000, 1e-9, 0);
+    }
+    fr_deallocate(f);
+}
+
 /* A barrier that the other core never reaches holds nobody. */
 TEST(fence_without_partner)
 {
