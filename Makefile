@@ -129,6 +129,10 @@ nki: nki-headers
 	+@$(MAKE) -s $(NKI_PACKAGE)/_core.abi3.so $(NKI_FILES) $(BUILD)/frontier
 	@$(PYTHON) scripts/wheel.py $(BUILD) $(VERSION)
 
+# What scripts link with.
+libraries:
+	@echo '$(LIBS)'
+
 unit: $(UNIT_TESTS)
 examples: $(EXAMPLES)
 benches: $(BENCHES)

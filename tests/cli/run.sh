@@ -10,7 +10,7 @@ export PATH="$TOP/${BUILD:-build}:$TOP/${BUILD:-build}/tests/cli:$PATH" LC_ALL=C
 passed=0 failed=0 skipped=0
 filter() {
     sed -E -e "s#$TOP#TOP#g" -e "s#$scratch#SCRATCH#g" -e 's/[0-9]+(\.[0-9]+)? (s|ms|m [0-9]+ s)\b/TIME/g' \
-        -e '/^frontier: stopping cleanly/d'
+        -e '/^frontier: stopping cleanly/d' -e '/^[a-z ]+ +[0-9]+ %, left /d' # progress shows only on a slow machine
 }
 scripts=("$TOP"/tests/cli/*.sh)
 for script in "${scripts[@]}"; do
