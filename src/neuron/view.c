@@ -98,6 +98,8 @@ fr_neuron_view fr_neuron_resolved(const fr_neuron_view *view)
 
 /* No tensor has more bytes than this; larger numbers in a view are refused before they are multiplied. */
 static const int64_t MOST = INT64_C(1) << 36;
+/* Elements of a partition: SBUF has a quarter of a million bytes in each. */
+static const int64_t MOST_FREE = INT64_C(1) << 18;
 
 static fr_status check_shape(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,
                              const char *name, fr_error *error)
@@ -116,6 +118,13 @@ static fr_status check_shape(const fr_neuron *core, const fr_neuron_call *call, 
                                     (long long)size, (long long)stride);
         count *= size;
     }
+    /* A stride of 0 could name more elements than anybody has the time to walk. */
+    int64_t most = view->partitions ? MOST_FREE
+                                    : view->tensor->row_bytes / fr_neuron_dtype_bytes(view->dtype) +
+                                          MOST_FREE * FR_NEURON_PARTITIONS;
+    if (count > most)
+        return fr_neuron_refuse(core, call, FR_NEURON_RULE_access_pattern, error, "%s: %lld elements", name,
+                                (long long)count);
     return FR_OK;
 }
 
