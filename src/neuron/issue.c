@@ -7,8 +7,7 @@
 
 enum {
     REGIONS = 3 * FR_NEURON_PARAMETERS + 2 * FR_NEURON_LIST,
-    REDUCE_COMMANDS = 5,
-    MOST_INTEGER = 1 << 30 /* of an integer argument */
+    REDUCE_COMMANDS = 5
 };
 
 typedef struct call_site {
@@ -43,7 +42,7 @@ static int most_of(const fr_neuron_parameter *parameter)
 
 static bool whole(double number)
 {
-    return number >= -MOST_INTEGER && number <= MOST_INTEGER && number == (double)(int64_t)number;
+    return number >= INT32_MIN && number <= INT32_MAX && number == (double)(int32_t)number;
 }
 
 /* Words are positions in their list, integers are whole: what instructions may cast without a look. */
@@ -56,12 +55,15 @@ static fr_status check_value(const call_site *site, const fr_neuron_parameter *p
     bool good = !integers || whole(argument->number);
     if (good && most >= 0)
         good = argument->number >= 0 && argument->number <= most;
-    for (int i = 0; good && list && i < argument->count; i++)
-        good = whole(argument->numbers[i]);
+    double value = argument->number;
+    for (int i = 0; good && list && i < argument->count; i++) {
+        value = argument->numbers[i];
+        good = whole(value);
+    }
     if (good)
         return FR_OK;
-    return fr_neuron_misuse(site->core, site->call, site->error, "%s is %g, which it cannot be",
-                            parameter->name, argument->number);
+    return fr_neuron_misuse(site->core, site->call, site->error, "%s holds %.10g, which it cannot",
+                            parameter->name, value);
 }
 
 static fr_status check_kind(const call_site *site, const fr_neuron_parameter *parameter,

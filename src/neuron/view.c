@@ -25,17 +25,24 @@ fr_neuron_view fr_neuron_view_of(fr_neuron_tensor *tensor)
     return view;
 }
 
+/* A view may be hostile before its shape was checked: too many elements are as many as can be said. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 int64_t fr_neuron_view_free(const fr_neuron_view *view)
 {
     int64_t count = 1;
-    for (int i = 0; i < view->dims; i++)
-        count *= view->size[i];
+    for (int i = 0; i < view->dims && i <= FR_NEURON_RANK; i++)
+        count = times(count, view->size[i]);
     return count;
 }
 
 int64_t fr_neuron_view_elements(const fr_neuron_view *view)
 {
-    return fr_neuron_view_free(view) * (view->partitions ? view->partitions : 1);
+    return times(fr_neuron_view_free(view), view->partitions ? view->partitions : 1);
 }
 
 /* First and last element touched, relative to the row; the leading dimension is left out of a list of
@@ -144,9 +151,9 @@ static fr_status check_inside(const fr_neuron *core, const fr_neuron_call *call,
                                 (long long)last, view->partitions ? " of each partition" : "",
                                 tensor->layout.name ? tensor->layout.name : "the tensor",
                                 (long long)elements);
-    if (view->partitions == 0)
+    if (view->partitions == 0 && view->partition == 0)
         return FR_OK;
-    if (view->partition < 0 || view->partition + view->partitions > tensor->rows)
+    if (view->partition < 0 || view->partitions < 1 || view->partition + view->partitions > tensor->rows)
         return fr_neuron_refuse(
             core, call, FR_NEURON_RULE_out_of_bounds, error, "%s: partitions %d to %d of %s, which has %lld",
             name, view->partition, view->partition + view->partitions - 1,

@@ -521,7 +521,7 @@ TEST(options_are_checked)
     o.replay_path = scratch("no-such-run");
     CHECK_INT(fr_clock_create(&clock, &o, &error), FR_BAD_DATA);
     o = good, o.log_path = scratch("no/such/folder");
-    CHECK_INT(fr_clock_create(&clock, &o, &error), FR_BAD_DATA);
+    CHECK_INT(fr_clock_create(&clock, &o, &error), FR_BAD_ENVIRONMENT);
     for (int n = 0; n < 2; n++) {
         o = good, o.log_path = scratch("alloc.jsonl");
         fr_allocate_fail_after(n);
