@@ -9,11 +9,18 @@
 #include "frontier/neuron.h"
 #include "test.h"
 
+/* Numbers of a tile, in the desk's list until the tile or the desk is done. */
+typedef struct tile_numbers {
+    struct tile_numbers *next, **link;
+    float values[];
+} tile_numbers;
+
 typedef struct desk {
     fr_neuron_machine machine;
     fr_neuron *core;
     fr_error error;
     uint64_t stream; /* of random numbers */
+    tile_numbers *numbers;
 } desk;
 
 static inline desk desk_open(int generation)
@@ -46,8 +53,30 @@ static inline void desk_start(desk *d)
 #define DESK(NAME, GENERATION)                                                                               \
     desk NAME = desk_open(GENERATION);                                                                       \
     desk_start(&NAME)
+static inline float *desk_numbers(desk *d, int64_t count)
+{
+    tile_numbers *n = calloc(1, sizeof *n + (size_t)count * sizeof(float));
+    n->next = d->numbers;
+    n->link = &d->numbers;
+    if (n->next)
+        n->next->link = &n->next;
+    d->numbers = n;
+    return n->values;
+}
+
+static inline void desk_forget(float *values)
+{
+    tile_numbers *n = (tile_numbers *)(void *)((char *)values - offsetof(tile_numbers, values));
+    *n->link = n->next;
+    if (n->next)
+        n->next->link = n->link;
+    free(n);
+}
+
 static inline void desk_close(desk *d)
 {
+    while (d->numbers)
+        desk_forget(d->numbers->values);
     fr_neuron_free(d->core);
 }
 
@@ -107,7 +136,7 @@ static inline tile tile_new(desk *d, fr_neuron_dtype dtype, fr_neuron_memory mem
         exit(1);
     }
     t.view = tile_view(t.tensor, kind, n);
-    t.values = calloc((size_t)(rows * n), sizeof *t.values);
+    t.values = desk_numbers(d, rows * n);
     return t;
 }
 
@@ -173,7 +202,7 @@ static inline void tile_raw(desk *d, const tile *t, void *out) /* a contiguous o
 static inline void tile_free(desk *d, tile *t)
 {
     fr_neuron_tensor_release(d->core, t->tensor);
-    free(t->values);
+    desk_forget(t->values);
 }
 
 static inline float rounded(float x, fr_neuron_dtype dtype)

@@ -259,6 +259,7 @@ TEST(matmul_limits)
     wrong.data = plain;
     call = matmul(&c, &wrong, &b);
     EXPECT_REFUSED(&d, &call, "dtype");
+    free(a.values), free(b.values), free(odd.values);
     desk_close(&d);
 }
 
