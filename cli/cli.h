@@ -105,6 +105,8 @@ json_t *cli_help_json(void);
 void cli_help_man(FILE *out);
 void cli_help_completion(FILE *out, const char *shell);
 const cli_command *cli_find(int argc, char **argv, int *words);
+/* FR_BAD_USAGE, with the commands that the words may have meant. */
+fr_status cli_unknown_command(int argc, char **argv, fr_error *error);
 
 /* version.c */
 void cli_version(FILE *out);

@@ -19,8 +19,7 @@ static fr_status run_help(cli_run *run, fr_error *error)
         int words = 0;
         const cli_command *command = cli_find(run->argument_count, (char **)run->arguments, &words);
         if (!command)
-            return fr_error_set(error, FR_BAD_USAGE, run->arguments[0], "see 'frontier help'",
-                                "unknown command");
+            return cli_unknown_command(run->argument_count, (char **)run->arguments, error);
         cli_help_command(stdout, command);
     } else if (run->json) {
         json_t *all = cli_help_json();

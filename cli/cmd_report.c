@@ -203,6 +203,11 @@ static fr_status run_report(cli_run *run, fr_error *error)
     if (!path)
         path = fr_path_join(beside, sizeof beside, folder, "report.html");
     FR_TRY(cli_run_record(folder, &record, error));
+    if (strcmp(cli_string(record, "status"), "imported") == 0) {
+        json_decref(record);
+        return fr_error_set(error, FR_BAD_USAGE, folder, "'frontier info RUN' and 'frontier eval bpb RUN' describe it",
+                            "an imported model was not trained here: there is nothing to report");
+    }
     fr_status status = cli_run_log_read(&run->arena, folder, &log, error);
     if (status == FR_OK)
         status = make_sample(run, folder, &sample, error);

@@ -56,6 +56,35 @@ const cli_command *cli_find(int argc, char **argv, int *words)
     return best;
 }
 
+/* What a word that is no command may have meant: a family such as "data", or a slip of the fingers. */
+static void hint_at_commands(const char *word, const char *given, char *hint, size_t room)
+{
+    const char *names[128];
+    int count = cli_command_count < 128 ? cli_command_count : 128;
+    size_t length = strlen(word), used = 0;
+    for (int i = 0; i < count; i++) {
+        names[i] = cli_commands[i]->name;
+        if (strncmp(names[i], word, length) == 0 && names[i][length] == ' ' && used < room)
+            used += (size_t)snprintf(hint + used, room - used, "%s'%s'", used ? ", " : "there are ", names[i]);
+    }
+    if (used)
+        return;
+    const char *nearest = fr_nearest(given, names, (size_t)count);
+    if (nearest)
+        snprintf(hint, room, "did you mean '%s'?", nearest);
+    else
+        snprintf(hint, room, "see 'frontier help'");
+}
+
+fr_status cli_unknown_command(int argc, char **argv, fr_error *error)
+{
+    char given[200], hint[300];
+    bool second = argc > 1 && argv[1][0] != '-';
+    snprintf(given, sizeof given, "%s%s%s", argv[0], second ? " " : "", second ? argv[1] : "");
+    hint_at_commands(argv[0], given, hint, sizeof hint);
+    return fr_error_set(error, FR_BAD_USAGE, given, hint, "unknown command");
+}
+
 void cli_help_overview(FILE *out)
 {
     fprintf(out,

@@ -100,29 +100,8 @@ static int run_command(const cli_command *command, int argc, char **argv)
 
 static int unknown_command(int argc, char **argv)
 {
-    const char *names[128];
-    char given[200];
-    size_t count = 0;
     fr_error error = {0};
-    for (int i = 0; i < cli_command_count && count < 128; i++)
-        names[count++] = cli_commands[i]->name;
-    snprintf(given, sizeof given, "%s%s%s", argv[0], argc > 1 && argv[1][0] != '-' ? " " : "",
-             argc > 1 && argv[1][0] != '-' ? argv[1] : "");
-    const char *nearest = fr_nearest(given, names, count);
-    char hint[300], family[300] = "";
-    for (int i = 0; i < cli_command_count; i++) { /* "frontier data" names a family */
-        size_t length = strlen(argv[0]);
-        if (strncmp(cli_commands[i]->name, argv[0], length) == 0 && cli_commands[i]->name[length] == ' ')
-            snprintf(family + strlen(family), sizeof family - strlen(family), "%s'%s'", family[0] ? ", " : "",
-                     cli_commands[i]->name);
-    }
-    if (family[0])
-        snprintf(hint, sizeof hint, "there are %.250s", family);
-    else if (nearest)
-        snprintf(hint, sizeof hint, "did you mean '%s'?", nearest);
-    else
-        snprintf(hint, sizeof hint, "see 'frontier help'");
-    fr_error_set(&error, FR_BAD_USAGE, given, hint, "unknown command");
+    cli_unknown_command(argc, argv, &error);
     print_error(&error);
     if (asks_for_json(argc, argv)) {
         cli_run run = {.result = json_object()};

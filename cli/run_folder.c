@@ -23,6 +23,10 @@ fr_status cli_run_record(const char *folder, json_t **record, fr_error *error)
     if (!fr_path_is_folder(folder))
         return fr_error_set(error, FR_BAD_DATA, folder, "give the folder that --out named",
                             "no such run folder");
+    char path[1200];
+    if (!fr_path_exists(fr_path_join(path, sizeof path, folder, "run.json")))
+        return fr_error_set(error, FR_BAD_DATA, path, "give the folder that --out named",
+                            "no such file: not a run folder, or a damaged one");
     FR_TRY(cli_read_json(folder, "run.json", record, error));
     json_int_t schema = json_integer_value(json_object_get(*record, "schema"));
     if (schema >= 1 && schema <= RUN_SCHEMA_NEWEST)

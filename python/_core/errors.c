@@ -1,8 +1,9 @@
 /* python/_core/errors.c: fr_error as Python exceptions.
  *
  * RuleError: the kernel broke a rule of the machine. UsageError: a call that means nothing (an unknown
- * argument, a wrong kind of value). Both carry where, what and hint; their text is the three together, so a
- * kernel's traceback alone says the line, the instruction, the values and the usual fix.
+ * argument, a wrong kind of value). Both carry where, what, hint and status, the command's exit code; their text
+ * is the first three together, so a kernel's traceback alone says the line, the instruction, the values and
+ * the usual fix.
  */
 #include "core.h"
 
@@ -10,12 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void attach(PyObject *exception, const char *key, const char *text)
+static void attach(PyObject *exception, const char *key, PyObject *value)
 {
-    PyObject *value = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
     if (value && PyObject_SetAttrString(exception, key, value) < 0)
         PyErr_Clear();
     Py_XDECREF(value);
+}
+
+static PyObject *as_text(const char *text)
+{
+    return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
 PyObject *core_raise(fr_status status, const fr_error *error)
@@ -27,9 +32,10 @@ PyObject *core_raise(fr_status status, const fr_error *error)
     PyObject *exception = PyObject_CallFunction(type, "s", text);
     if (!exception)
         return NULL;
-    attach(exception, "where", error->where);
-    attach(exception, "what", error->what);
-    attach(exception, "hint", error->hint);
+    attach(exception, "where", as_text(error->where));
+    attach(exception, "what", as_text(error->what));
+    attach(exception, "hint", as_text(error->hint));
+    attach(exception, "status", PyLong_FromLong((long)status));
     PyErr_SetObject(type, exception);
     Py_DECREF(exception);
     return NULL;

@@ -22,7 +22,7 @@ except ImportError:
 
 from . import _core, finder, report, session  # noqa: E402
 
-OK, ANSWER_NO, USAGE, ENVIRONMENT = 0, 1, 2, 4
+OK, ANSWER_NO, USAGE, BAD_DATA, ENVIRONMENT = 0, 1, 2, 3, 4
 
 
 def say(where, what, hint):
@@ -78,10 +78,27 @@ def run_script(path, arguments):
             "kernel", text[0], text[1] if len(text) > 1 else "frontier nki rules lists the rules"
         )
         return ANSWER_NO
+    except session.OutputError as error:
+        *told, code = error.args
+        report.error = say(*told)
+        return code
     except Exception:
         traceback.print_exc()
         return ANSWER_NO
     return OK
+
+
+def machine_problem():
+    """None, or (exit code, where, what, hint): the machine is asked for before any script runs."""
+    try:
+        name, path = session.target()
+    except _core.UsageError as error:
+        return USAGE, "--machine", str(error), "frontier nki run SCRIPT --machine trn2"
+    try:
+        _core.Core(path)
+    except _core.UsageError as error:
+        return error.status, error.where, error.what, error.hint or "copy one of machines/*.toml and edit it"
+    return None
 
 
 def announce_aws(backend):
@@ -127,8 +144,9 @@ def main(arguments):
     report.json_mode = options.json
     session.options.machine, session.options.timing_only = options.machine, options.timing_only
     session.options.trace, session.options.html = options.trace, options.html
-    if not os.path.exists(options.script):
-        return fail(3, options.script, "no such script", "frontier nki run SCRIPT")
+    if not os.path.isfile(options.script):
+        what = "a folder, not a script" if os.path.isdir(options.script) else "no such script"
+        return fail(BAD_DATA, options.script, what, "frontier nki run SCRIPT")
     if not announce_aws(options.backend):
         return fail(
             ENVIRONMENT,
@@ -141,10 +159,9 @@ def main(arguments):
         sys.stdout = sys.stderr
     if options.backend == "simulator":
         finder.install()
-    try:
-        session.target()
-    except _core.UsageError as error:
-        return fail(USAGE, "--machine", str(error), "frontier nki run SCRIPT --machine trn2")
+    problem = machine_problem()
+    if problem:
+        return fail(*problem)
     code = run_script(options.script, options.arguments)
     sys.stdout = out
     return finish(code, out)

@@ -8,8 +8,10 @@ small magnitudes, one hot value - and fails where they differ by more than the d
 import argparse
 import importlib.util
 import json
+import math
 import os
 import sys
+import traceback
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from . import _core, arrays, finder, session
 from .types import dtype_of
 
 TOLERANCE = {"float32": 1e-4, "bfloat16": 2e-2, "float16": 4e-3}
+MOST_VALUES = 2**28  # of one argument: 1 GiB in fp32, and several copies are made
 
 
 def fail(code, where, what, hint, as_json):
@@ -47,7 +50,7 @@ def compare(arguments):
 
     sides, out = [], sys.stdout
     for script in options.scripts:
-        if not os.path.exists(script):
+        if not os.path.isfile(script):
             return fail(3, script, "no such script", "frontier nki compare SCRIPT SCRIPT", options.json)
         del session.results[:]
         sys.stdout = sys.stderr
@@ -100,8 +103,8 @@ def _print_pair(a, b, ratio, out):
 def named(text):
     """The function that FILE:NAME means."""
     path, _, name = text.rpartition(":")
-    if not path or not os.path.exists(path):
-        raise _core.UsageError(f"{text}: give FILE:NAME")
+    if not path or not os.path.isfile(path):
+        raise _core.UsageError(f"{text}: no such file; give FILE:NAME" if path else f"{text}: give FILE:NAME")
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
     module = importlib.util.module_from_spec(spec)
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -111,12 +114,24 @@ def named(text):
     return getattr(module, name)
 
 
+def shapes_of(text):
+    """The shapes of one call: "128x64,64x512" is two arguments."""
+    try:
+        shapes = [tuple(int(n) for n in s.split("x")) for s in text.split(",")]
+    except ValueError:
+        shapes = [()]
+    if any(not s or min(s) < 1 or math.prod(s) > MOST_VALUES for s in shapes):
+        raise _core.UsageError(
+            f"--shape {text}: give sizes from 1 with x between them and , between arguments, as in "
+            f"128x512,128x512; at most {MOST_VALUES} values an argument"
+        )
+    return shapes
+
+
 def inputs(shapes, dtype, seed):
     """(name, arrays) of every case."""
     random = np.random.default_rng(seed)
     known = arrays.numpy_dtype(dtype)
-    if known is None:
-        raise _core.UsageError(f"numpy has no {dtype} here: install ml_dtypes")
     makers = (
         ("random", lambda s: random.standard_normal(s)),
         ("zeros", np.zeros),
@@ -145,12 +160,14 @@ def check(arguments):
     try:
         kernel, reference = named(options.kernel), named(options.against)
         dtype = dtype_of(options.dtype)
-        shapes = [
-            [tuple(int(n) for n in s.split("x")) for s in text.split(",")]
-            for text in options.shape or ["128x512,128x512"]
-        ]
-    except (_core.UsageError, ValueError) as error:
+        if arrays.numpy_dtype(dtype) is None:
+            raise _core.UsageError(f"numpy has no {dtype} here: install ml_dtypes")
+        shapes = [shapes_of(text) for text in options.shape or ["128x512,128x512"]]
+    except _core.UsageError as error:
         return fail(2, "nki check", str(error), "frontier nki check --help", options.json)
+    except Exception:
+        traceback.print_exc()
+        return fail(1, "nki check", "a script failed while it was read", "its traceback is above", options.json)
     out = sys.stderr if options.json else sys.stdout
     rows = [
         _case(kernel, reference, name, values, TOLERANCE.get(str(dtype), 1e-4), out)
@@ -180,6 +197,10 @@ def _case(kernel, reference, name, values, tolerance, out):
         error = "" if worst <= tolerance else "differs from the reference"
     except (_core.RuleError, _core.UsageError) as problem:
         error = str(problem).splitlines()[0]
+    except Exception as problem:  # the kernel's or the reference's own: that case fails, the next is asked
+        frame = traceback.extract_tb(problem.__traceback__)[-1]
+        text = (str(problem).splitlines() or [""])[0]
+        error = f"{type(problem).__name__} at {os.path.basename(frame.filename)}:{frame.lineno}: {text}"
     shown = "-" if worst is None else f"{worst:.1e}"
     print(f"  {name:<32} {shown:>9} of {tolerance:.0e}  {'ok' if not error else 'FAILED ' + error}", file=out)
     finite = worst if worst is not None and np.isfinite(worst) else None

@@ -213,7 +213,10 @@ def write_files(core, name):
     ):
         if path:
             path = path if len(session.results) == 1 else f"{path}.{len(session.results)}"
-            write(path)
+            try:
+                write(path)
+            except _core.UsageError as error:
+                raise session.OutputError(error.where, error.what, error.hint, error.status) from None
             report.note(f"{what} of {name}: {path}")
 
 

@@ -19,6 +19,10 @@ MACHINES = {
 }
 
 
+class OutputError(Exception):
+    """A file that --trace or --html names cannot be written: nothing the kernel did."""
+
+
 class Options:
     machine = None  # --machine
     timing_only = False  # --timing-only

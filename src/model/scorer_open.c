@@ -31,6 +31,9 @@ fr_status fr_run_recipe_load(fr_recipe *recipe, const char *run_folder, fr_error
     json_t *run = NULL;
     fr_path_join(path, sizeof path, run_folder, "recipe.toml");
     fr_path_join(record, sizeof record, run_folder, "run.json");
+    if (!fr_path_exists(path))
+        return fr_error_set(error, FR_BAD_DATA, path, "give the folder a run was written to",
+                            "no such file: not a run folder, or a damaged one");
     FR_TRY(fr_recipe_load(recipe, path, error));
     if (!fr_path_exists(record))
         return FR_OK;

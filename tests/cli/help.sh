@@ -3,6 +3,8 @@ frontier >out 2>err; echo "no command: exit $?, $(wc -l <out) lines on stdout"
 head -n 3 err
 frontier trian; echo "exit $?"
 frontier data; echo "exit $?"
+frontier help data; echo "exit $?"
+frontier help trian; echo "exit $?"
 frontier train --dat x; echo "exit $?"
 frontier train; echo "exit $?"
 frontier data import --vocab many --out d x; echo "exit $?"

@@ -22,6 +22,12 @@ json frontier report "$odd"
 json frontier build "$odd"
 json frontier data info "$odd"
 json frontier data import --out data "$odd"
+echo "# folders that are no runs: every command that takes a run says so"
+mkdir hollow
+for command in sample report info serve 'eval bpb' 'eval causality' 'export --format hf --out exported' 'compare hollow'; do
+    frontier $command hollow 2>&1; echo "exit $?"
+done
+rmdir hollow
 echo "# numbers and paths"
 for value in -1 '' 1x 4294967297 99999999999999999999; do frontier data world --out data --threads "$value" 2>&1; done
 for value in '' 1.5 nan 99999999999999999999 -99999999999999999999; do frontier data world --out data --seed "$value" 2>&1; done
