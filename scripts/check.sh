@@ -33,6 +33,8 @@ for example in examples/*.c; do step "example-$(basename "$example" .c)" "build/
 if make -s nki-headers >/dev/null 2>&1; then
     step nki make -s -j"$jobs" nki
     tests env PYTHONPATH=build/python PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-python3}" python/tests/run.py
+    tests env PYTHONPATH=build/python PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-python3}" python/tests/run.py kernels/tests
+    step kernels-table env PYTHONPATH=build/python PYTHONDONTWRITEBYTECODE=1 "${PYTHON:-python3}" kernels/report.py --check
 else
     echo "ok - check.nki # SKIP Python's headers are not installed: apt-get install python3-dev python3-numpy"
     echo "0 passed, 0 failed, 1 skipped" >>"$log"
