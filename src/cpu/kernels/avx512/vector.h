@@ -16,8 +16,8 @@
 #define FR_LANES        16
 #define FR_ISA(name)    name##_avx512
 #define FR_ISA_TEXT     "avx512"
-#define FR_GEMM_ROWS    14 /* 14 x 2 accumulators + 2 of B of 32 registers */
-#define FR_GEMM_VECTORS 2
+#define FR_GEMM_ROWS    6 /* 6 x 4 accumulators + 4 of B + 1 of A of 32 registers */
+#define FR_GEMM_VECTORS 4
 #define FR_TILE_ROWS    8 /* attention: divides every usual head width */
 #define FR_TILE_VECTORS 2
 

@@ -16,7 +16,7 @@
 enum {
     ROWS = FR_GEMM_ROWS,
     COLUMNS = FR_GEMM_VECTORS * FR_LANES,
-    AHEAD = 8,   /* rows of a panel of B fetched before use: the hardware alone streams too late (124 against
+    AHEAD = 2,   /* rows of a panel of B fetched before use: the hardware alone streams too late (124 against
                     157 GFLOP/s) */
     DEPTH = 640, /* most k in one block */
     BLOCK_ROWS = 112 / ROWS * ROWS, /* rows of A packed at a time: a quarter of the second-level cache */
