@@ -16,7 +16,7 @@ frontier_nki.install()
 from frontier_nki import arrays, session  # noqa: E402
 
 DTYPES = ("float32", "bfloat16")
-ULP = {"float32": 2.0**-23, "bfloat16": 2.0**-8}  # distance of 1.0 from the next number
+ULP = {"float32": 2.0**-23, "bfloat16": 2.0**-7}  # distance of 1.0 from the next number
 
 
 def cast(values, dtype):
