@@ -1,0 +1,335 @@
+"""Causal attention with a sliding window and grouped heads, forward and backward, for scores of bounded size: |<q, k>| /
+sqrt(head width) stays below 36. QK norm of gain 1.2 bounds it by 16.3 for heads of 128, so no maximum is taken and nothing is ever rescaled.
+
+Layout: q, k, v and o are tokens x (heads x head width), rows of T tokens one after the other, heads at most 128 wide. Scores are made
+transposed, keys on partitions and queries along them, which is how the second product wants its left operand: only q
+and k are transposed, by DMA on their way in (in float32 by the PE). Behind v stands a column of ones, so that the second
+product sums each query's weights too, in float32.
+Tiling: a tile is 512 queries of all heads, a unit 128 keys by a tile's queries of one head. The PE makes a unit's scores in
+one bank of PSUM, Scalar their exponentials in SBUF in bf16, the PE the products of each 128 queries with the values, summed over
+units in PSUM, Vector divides. Scores are made AHEAD units before their products, so the PE waits for nobody. Keys and values of a row stay in
+SBUF, which has room for about 48,000 tokens x key-value heads. Units nobody sees do not exist; those on the diagonal
+and on the edge of the window lose the columns that see nothing, and Vector masks the rest.
+Bound: the PE; Scalar for heads of 64.
+"""
+
+import nki
+import nki.isa as nisa
+import nki.language as nl
+
+P = 128  # keys of a unit; queries of a block
+WIDE = 4  # blocks of a tile
+AHEAD = 8  # units whose scores are made before the products of one
+
+# ---- rows of tokens as blocks of 128 ----
+
+
+def blocks_of(tokens):
+    return (tokens + P - 1) // P
+
+
+def load_transposed(a, at, x, start, size, column):
+    """Tokens [start, start + size) of the columns from `column` on into a[:, at:at + size], a column a partition."""
+    columns = nl.ds(column, a.shape[0])
+    if x.dtype == nl.bfloat16:
+        nisa.dma_transpose(dst=a[:, nl.ds(at, size)], src=x[nl.ds(start, size), columns], axes=(1, 0))
+        return
+    for i in range(0, size, P):
+        rows = min(P, size - i)
+        tile = nl.ndarray((rows, a.shape[0]), dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x[nl.ds(start + i, rows), columns])
+        turned = nl.ndarray((a.shape[0], rows), dtype=x.dtype, buffer=nl.psum)
+        nisa.nc_transpose(dst=turned, data=tile, engine=nisa.engine.tensor)
+        nisa.tensor_copy(dst=a[:, nl.ds(at + i, rows)], src=turned)
+
+
+def whole_blocks(x, start, count):
+    """Blocks from token `start` on in HBM, partitions x blocks x columns: token t is in partition t % 128."""
+    columns = x.shape[1]
+    return x.ap(pattern=[[columns, P], [P * columns, count], [1, columns]], offset=start * columns)
+
+
+def load_blocks(a, x, start, size):
+    """Tokens [start, start + size) into a, [128, blocks, columns]."""
+    whole = size // P
+    rest = size - whole * P
+    if whole > 0:
+        nisa.dma_copy(dst=a[:, 0:whole, :], src=whole_blocks(x, start, whole))
+    if rest > 0:
+        nisa.dma_copy(dst=a[0:rest, whole, :], src=x[nl.ds(start + whole * P, rest), :])
+
+
+def store_blocks(x, a, start, size):
+    """The other way."""
+    whole = size // P
+    rest = size - whole * P
+    if whole > 0:
+        nisa.dma_copy(dst=whole_blocks(x, start, whole), src=a[:, 0:whole, :])
+    if rest > 0:
+        nisa.dma_copy(dst=x[nl.ds(start + whole * P, rest), :], src=a[0:rest, whole, :])
+
+
+def parts(size):
+    """(rows, first block, last block + 1) of the whole blocks and of the rest of a tile."""
+    found = []
+    if size >= P:
+        found.append((P, 0, size // P))
+    if size % P > 0:
+        found.append((size % P, size // P, size // P + 1))
+    return found
+
+
+# ---- who sees whom ----
+
+
+def seen(delta, window):
+    """Whether any of 128 queries, `delta` tokens after 128 keys, sees any of them."""
+    return delta >= 0 and (window <= 0 or delta - P + 1 <= window)
+
+
+def masked(delta, window):
+    """Whether some do not see some."""
+    return delta == 0 or (window > 0 and delta + P - 1 > window)
+
+
+def mask_of(masks, delta, window, dtype, transposed):
+    """[128, 128] of ones where key <= query <= key + window, keys on partitions when transposed; made once for each distance."""
+    for known, mask in masks:
+        if known == delta:
+            return mask
+    mask = nl.ndarray((P, P), dtype=dtype, buffer=nl.sbuf)
+    nisa.memset(dst=mask, value=1.0)
+    sign = 1 if transposed else -1
+    if delta == 0:
+        keep_where(mask, sign, 0)
+    if window > 0 and delta + P - 1 > window:
+        keep_where(mask, -sign, window - delta)
+    masks.append((delta, mask))
+    return mask
+
+
+def keep_where(mask, sign, offset):
+    """Zeros where sign * (column - partition) + offset < 0."""
+    nisa.affine_select(
+        dst=mask,
+        pattern=[[sign, P]],
+        channel_multiplier=-sign,
+        on_true_tile=mask,
+        on_false_value=0.0,
+        cmp_op=nl.greater_equal,
+        offset=offset,
+    )
+
+
+def apply_mask(masks, p, delta, window, transposed):
+    """p, of at most 128 by 128 weights, where they are seen."""
+    if masked(delta, window):
+        mask = mask_of(masks, delta, window, p.dtype, transposed)
+        nisa.tensor_tensor(dst=p, data1=p, data2=mask[0 : p.shape[0], 0 : p.shape[1]], op=nl.multiply)
+
+
+def among(block, ranges):
+    for key, low, high in ranges:
+        if low <= block and block < high:
+            return True
+    return False
+
+
+def units_of(tile, T, window):
+    """The units of a tile that begins with block `tile`: (key block, first and last + 1 query block, query blocks whose first
+    unit it is, those whose last it is). The diagonal comes first, so that the last unit is not one that is masked.
+    """
+    end = min(tile + WIDE, blocks_of(T))
+    ranges = []
+    for key in range(tile, end):
+        ranges.append((key, key, end))
+    for key in range(tile):
+        ranges.append((key, tile, end))
+    order = []
+    for key, low, high in ranges:
+        while high > low and not seen((high - 1 - key) * P, window):
+            high = high - 1
+        if high > low:
+            order.append((key, low, high))
+    units = []
+    for i in range(len(order)):
+        key, low, high = order[i]
+        begun, ended = [], []
+        for block in range(low, high):
+            if not among(block, order[0:i]):
+                begun.append(block)
+            if not among(block, order[i + 1 : len(order)]):
+                ended.append(block)
+        units.append((key, low, high, begun, ended))
+    return units
+
+
+# ---- forward ----
+
+
+def load_tile(q, k, v, first, tile, T, heads, kv_heads, before):
+    """(queries of a tile for each head, keys and values of the row so far for each key-value head): q and k transposed, v [128,
+    blocks, width + 1] with ones behind it. `before` is that of the tile before."""
+    width = q.shape[1] // heads
+    group = heads // kv_heads
+    start = tile * P
+    size = min(WIDE * P, T - start)
+    if tile == 0:
+        kTs, ones = [], []
+        for own in range(kv_heads):
+            kTs.append(nl.ndarray((width, T), dtype=k.dtype, buffer=nl.sbuf))
+            ones.append(nl.ndarray((P, blocks_of(T), width + 1), dtype=v.dtype, buffer=nl.sbuf))
+            nisa.memset(dst=ones[own][:, :, width : width + 1], value=1.0, engine=nisa.engine.gpsimd)
+    else:
+        kTs, ones = before[1], before[2]
+    qTs = []
+    values = nl.ndarray((P, WIDE, v.shape[1]), dtype=v.dtype, buffer=nl.sbuf)
+    for head in range(heads):
+        own = head // group
+        if head % group == 0:
+            load_transposed(kTs[own], start, k, first + start, size, own * width)
+        qTs.append(nl.ndarray((width, size), dtype=q.dtype, buffer=nl.sbuf))
+        load_transposed(qTs[head], 0, q, first + start, size, head * width)
+        if head == 0:
+            load_blocks(values, v, first + start, size)
+    for own in range(kv_heads):
+        for rows, low, high in parts(size):
+            nisa.tensor_copy(
+                dst=ones[own][0:rows, tile + low : tile + high, 0:width],
+                src=values[0:rows, low:high, nl.ds(own * width, width)],
+                engine=nisa.engine.gpsimd,
+            )
+    return (qTs, kTs, ones)
+
+
+def weights(qT, kT, unit, tile, T, scale, window, masks):
+    """exp of a unit's scores, keys by queries, where they are seen."""
+    key, low, high, begun, ended = unit
+    keys = min(P, T - key * P)
+    queries = min(T, high * P) - low * P
+    scores = nl.ndarray((keys, queries), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(
+        dst=scores,
+        stationary=kT[:, nl.ds(key * P, keys)],
+        moving=qT[:, nl.ds((low - tile) * P, queries)],
+        accumulate=False,
+    )
+    p = nl.ndarray((keys, queries), dtype=qT.dtype, buffer=nl.sbuf)
+    nisa.activation(dst=p, op=nl.exp, data=scores, scale=scale)
+    for block in range(low, high):
+        some = p[:, (block - low) * P : min((block - low + 1) * P, queries)]
+        apply_mask(masks, some, (block - key) * P, window, True)
+    return p
+
+
+def products(sums, p, ones, unit, tile, T):
+    """Adds a unit's weights times values, and its weights, to the sums of its query blocks."""
+    key, low, high, begun, ended = unit
+    for block in range(low, high):
+        rows = min(P, T - block * P)
+        nisa.nc_matmul(
+            dst=sums_of(sums, block - tile)[0:rows, :],
+            stationary=p[:, nl.ds((block - low) * P, rows)],
+            moving=ones[0 : p.shape[0], key, :],
+            accumulate=block not in begun,
+        )
+
+
+def new_sums(width):
+    """Sums of a tile of one head, [128, banks, blocks of a bank, width + 1]: in PSUM, where no block may cross a bank."""
+    room = 4
+    while room * (width + 1) > nl.tile_size.psum_fmax:
+        room = room // 2
+    bank = nl.tile_size.psum_fmax // room
+    return nl.ndarray((P, WIDE // room, room, bank), dtype=nl.float32, buffer=nl.psum)[:, :, :, 0 : width + 1]
+
+
+def sums_of(sums, block):
+    return sums[:, block // sums.shape[2], block % sums.shape[2], :]
+
+
+def finish(sums, out, totals, head, size):
+    """The sums of a tile divided by those of its weights, which are kept."""
+    width = sums.shape[3] - 1
+    room = sums.shape[2]
+    inverse = nl.ndarray((P, WIDE), dtype=nl.float32, buffer=nl.sbuf)
+    for rows, low, high in parts(size):
+        for at in range(low, high, room):
+            end = min(at + room, high)
+            if low % room > 0:  # the rest, alone
+                total = sums[0:rows, at // room, nl.ds(at % room, 1), width]
+            else:
+                total = sums[0:rows, at // room, 0 : end - at, width]
+            nisa.tensor_copy(dst=totals[0:rows, at:end, head], src=total)
+        nisa.reciprocal(dst=inverse[0:rows, low:high], data=totals[0:rows, low:high, head])
+        for block in range(low, high):
+            nisa.tensor_scalar(
+                dst=out[0:rows, block, nl.ds(head * width, width)],
+                data=sums_of(sums, block)[0:rows, 0:width],
+                op0=nl.multiply,
+                operand0=inverse[0:rows, block : block + 1],
+            )
+
+
+def store_tile(o, lse, out, totals, start, size):
+    """Outputs and log-sum-exps of a tile of all heads."""
+    store_blocks(o, out, start, size)
+    logs = nl.ndarray(totals.shape, dtype=nl.float32, buffer=nl.sbuf)
+    for rows, low, high in parts(size):
+        nisa.activation(dst=logs[0:rows, low:high, :], op=nl.log, data=totals[0:rows, low:high, :])
+    store_blocks(lse, logs, start, size)
+
+
+def warm_up():
+    """Loads the table of exp and log while the first tokens are on their way."""
+    one = nl.ndarray((P, 1), dtype=nl.float32, buffer=nl.sbuf)
+    nisa.memset(dst=one, value=1.0)
+    nisa.activation(dst=one, op=nl.exp, data=one)
+
+
+@nki.jit
+def attention(q, k, v, T, heads, kv_heads, window=0):
+    """(o, lse): o = softmax(q k' / sqrt(head width)) v, where query i of a row sees keys 0 <= i - j (<= window), and the log of the sum of
+    exponentials, tokens x heads in float32"""
+    width = q.shape[1] // heads
+    o = nl.ndarray(q.shape, dtype=q.dtype, buffer=nl.shared_hbm)
+    lse = nl.ndarray((q.shape[0], heads), dtype=nl.float32, buffer=nl.shared_hbm)
+    tiles = []
+    todo = []
+    for first in range(0, q.shape[0], T):
+        for tile in range(0, blocks_of(T), WIDE):
+            units = units_of(tile, T, window)
+            for head in range(heads):
+                for i in range(len(units)):
+                    todo.append((len(tiles), head, units[i], i == 0, i + 1 == len(units)))
+            tiles.append((first, tile))
+    warm_up()
+    masks = []
+    loaded = [load_tile(q, k, v, 0, 0, T, heads, kv_heads, None)]
+    ahead = []
+    sums, out, totals = None, None, None
+    for i in range(len(todo) + AHEAD):
+        if i < len(todo):
+            at, head, unit, starts, ends = todo[i]
+            first, tile = tiles[at]
+            if starts and head == 0 and at + 1 < len(tiles):
+                following, next_tile = tiles[at + 1]
+                loaded.append(load_tile(q, k, v, following, next_tile, T, heads, kv_heads, loaded[at]))
+            qTs, kTs, ones = loaded[at]
+            own = head // (heads // kv_heads)
+            ahead.append(weights(qTs[head], kTs[own], unit, tile, T, 1.0 / width**0.5, window, masks))
+        if i >= AHEAD:
+            at, head, unit, starts, ends = todo[i - AHEAD]
+            first, tile = tiles[at]
+            size = min(WIDE * P, T - tile * P)
+            if starts:
+                sums = new_sums(width)
+                if head == 0:
+                    out = nl.ndarray((P, WIDE, q.shape[1]), dtype=q.dtype, buffer=nl.sbuf)
+                    totals = nl.ndarray((P, WIDE, heads), dtype=nl.float32, buffer=nl.sbuf)
+            products(sums, ahead[i - AHEAD], loaded[at][2][head // (heads // kv_heads)], unit, tile, T)
+            if ends:
+                finish(sums, out, totals, head, size)
+                if head + 1 == heads:
+                    store_tile(o, lse, out, totals, first + tile * P, size)
+    return o, lse
