@@ -20,6 +20,8 @@ import nki.language as nl
 P = 128  # keys of a unit; queries of a block
 WIDE = 4  # blocks of a tile
 AHEAD = 8  # units whose scores are made before the products of one
+AHEAD_BACKWARD = 4  # the same of the backward pass
+PREFETCH = 4  # units before which their queries, keys and values are asked for
 
 # ---- rows of tokens as blocks of 128 ----
 
@@ -43,30 +45,32 @@ def load_transposed(a, at, x, start, size, column):
         nisa.tensor_copy(dst=a[:, nl.ds(at + i, rows)], src=turned)
 
 
-def whole_blocks(x, start, count):
+def whole_blocks(x, start, count, column, width):
     """Blocks from token `start` on in HBM, partitions x blocks x columns: token t is in partition t % 128."""
-    columns = x.shape[1]
-    return x.ap(pattern=[[columns, P], [P * columns, count], [1, columns]], offset=start * columns)
+    stride = x.shape[1]
+    return x.ap(pattern=[[stride, P], [P * stride, count], [1, width]], offset=start * stride + column)
 
 
-def load_blocks(a, x, start, size):
-    """Tokens [start, start + size) into a, [128, blocks, columns]."""
+def load_blocks(a, x, start, size, column=0):
+    """Tokens [start, start + size) of the columns from `column` on into a, [128, blocks, columns]."""
+    width = a.shape[2]
     whole = size // P
     rest = size - whole * P
     if whole > 0:
-        nisa.dma_copy(dst=a[:, 0:whole, :], src=whole_blocks(x, start, whole))
+        nisa.dma_copy(dst=a[:, 0:whole, :], src=whole_blocks(x, start, whole, column, width))
     if rest > 0:
-        nisa.dma_copy(dst=a[0:rest, whole, :], src=x[nl.ds(start + whole * P, rest), :])
+        nisa.dma_copy(dst=a[0:rest, whole, :], src=x[nl.ds(start + whole * P, rest), nl.ds(column, width)])
 
 
-def store_blocks(x, a, start, size):
-    """The other way."""
+def store_blocks(x, a, start, size, column=0):
+    """The other way, to the columns from `column` on."""
+    width = a.shape[2]
     whole = size // P
     rest = size - whole * P
     if whole > 0:
-        nisa.dma_copy(dst=whole_blocks(x, start, whole), src=a[:, 0:whole, :])
+        nisa.dma_copy(dst=whole_blocks(x, start, whole, column, width), src=a[:, 0:whole, :])
     if rest > 0:
-        nisa.dma_copy(dst=x[nl.ds(start + whole * P, rest), :], src=a[0:rest, whole, :])
+        nisa.dma_copy(dst=x[nl.ds(start + whole * P, rest), nl.ds(column, width)], src=a[0:rest, whole, :])
 
 
 def parts(size):
@@ -92,18 +96,17 @@ def masked(delta, window):
     return delta == 0 or (window > 0 and delta + P - 1 > window)
 
 
-def mask_of(masks, delta, window, dtype, transposed):
-    """[128, 128] of ones where key <= query <= key + window, keys on partitions when transposed; made once for each distance."""
+def mask_of(masks, delta, window, dtype):
+    """[128, 128] of ones where key <= query <= key + window, keys on partitions; made once for each distance."""
     for known, mask in masks:
         if known == delta:
             return mask
     mask = nl.ndarray((P, P), dtype=dtype, buffer=nl.sbuf)
     nisa.memset(dst=mask, value=1.0)
-    sign = 1 if transposed else -1
     if delta == 0:
-        keep_where(mask, sign, 0)
+        keep_where(mask, 1, 0)
     if window > 0 and delta + P - 1 > window:
-        keep_where(mask, -sign, window - delta)
+        keep_where(mask, -1, window - delta)
     masks.append((delta, mask))
     return mask
 
@@ -112,7 +115,7 @@ def keep_where(mask, sign, offset):
     """Zeros where sign * (column - partition) + offset < 0."""
     nisa.affine_select(
         dst=mask,
-        pattern=[[sign, P]],
+        pattern=[[sign, mask.shape[1]]],
         channel_multiplier=-sign,
         on_true_tile=mask,
         on_false_value=0.0,
@@ -121,10 +124,10 @@ def keep_where(mask, sign, offset):
     )
 
 
-def apply_mask(masks, p, delta, window, transposed):
+def apply_mask(masks, p, delta, window):
     """p, of at most 128 by 128 weights, where they are seen."""
     if masked(delta, window):
-        mask = mask_of(masks, delta, window, p.dtype, transposed)
+        mask = mask_of(masks, delta, window, p.dtype)
         nisa.tensor_tensor(dst=p, data1=p, data2=mask[0 : p.shape[0], 0 : p.shape[1]], op=nl.multiply)
 
 
@@ -218,7 +221,7 @@ def weights(qT, kT, unit, tile, T, scale, window, masks):
     nisa.activation(dst=p, op=nl.exp, data=scores, scale=scale)
     for block in range(low, high):
         some = p[:, (block - low) * P : min((block - low + 1) * P, queries)]
-        apply_mask(masks, some, (block - key) * P, window, True)
+        apply_mask(masks, some, (block - key) * P, window)
     return p
 
 
@@ -333,3 +336,300 @@ def attention(q, k, v, T, heads, kv_heads, window=0):
                 if head + 1 == heads:
                     store_tile(o, lse, out, totals, first + tile * P, size)
     return o, lse
+
+
+# ---- backward ----
+
+
+def new_row(q, k, T, heads):
+    """What all heads of a row share, as blocks: q, k, d o, and minus lse."""
+    count = blocks_of(T)
+    q_blocks = nl.ndarray((P, count, q.shape[1]), dtype=q.dtype, buffer=nl.sbuf)
+    k_blocks = nl.ndarray((P, count, k.shape[1]), dtype=k.dtype, buffer=nl.sbuf)
+    do_blocks = nl.ndarray((P, count, q.shape[1]), dtype=q.dtype, buffer=nl.sbuf)
+    minus_lse = nl.ndarray((P, count, heads), dtype=nl.float32, buffer=nl.sbuf)
+    return q_blocks, k_blocks, do_blocks, minus_lse
+
+
+def new_stage(q, k, first, own, T, heads, kv_heads, before):
+    """What a key-value head of a row needs: (the row, k and v transposed, q and d o transposed of each head of the group, delta = the
+    sum of d o times o). load_queries fills it tile by tile."""
+    width = q.shape[1] // heads
+    group = heads // kv_heads
+    row = before[0] if own > 0 else new_row(q, k, T, heads)
+    kT = nl.ndarray((width, T), dtype=k.dtype, buffer=nl.sbuf)
+    vT = nl.ndarray((width, T), dtype=k.dtype, buffer=nl.sbuf)
+    qTs, doTs = [], []
+    for member in range(group):
+        qTs.append(nl.ndarray((width, T), dtype=q.dtype, buffer=nl.sbuf))
+        doTs.append(nl.ndarray((width, T), dtype=q.dtype, buffer=nl.sbuf))
+    delta = nl.ndarray((P, blocks_of(T), group), dtype=nl.float32, buffer=nl.sbuf)
+    return row, kT, vT, qTs, doTs, delta
+
+
+def load_queries(stage, q, k, v, o, do, lse, first, own, member, tile, T, kv_heads):
+    """A tile of queries of a head, and what comes with it the first time: the tile's keys and values, the row's blocks."""
+    row, kT, vT, qTs, doTs, delta = stage
+    width = kT.shape[0]
+    group = len(qTs)
+    head = own * group + member
+    at = tile * P
+    start = first + at
+    size = min(WIDE * P, T - at)
+    some = nl.ds(tile, blocks_of(size))
+    load_transposed(qTs[member], at, q, start, size, head * width)
+    if member == 0:
+        load_transposed(kT, at, k, start, size, own * width)
+    load_transposed(doTs[member], at, do, start, size, head * width)
+    if member == 0:
+        load_transposed(vT, at, v, start, size, own * width)
+    o_blocks = nl.ndarray((P, WIDE, width), dtype=o.dtype, buffer=nl.sbuf)
+    load_blocks(o_blocks, o, start, size, head * width)
+    if member == 0 and (own == 0 or own % 2 == 1):
+        # the columns of the first head alone, so that it can start; then of two heads at once, in longer pieces
+        low, high = own, 1 if own == 0 else min(own + 2, kv_heads)
+        wide = nl.ds(low * group * width, (high - low) * group * width)
+        narrow = nl.ds(low * width, (high - low) * width)
+        load_blocks(row[2][:, some, wide], do, start, size, low * group * width)
+        if own == 0:
+            load_blocks(row[3][:, some, :], lse, start, size)
+        load_blocks(row[0][:, some, wide], q, start, size, low * group * width)
+        load_blocks(row[1][:, some, narrow], k, start, size, low * width)
+    products = nl.ndarray((P, WIDE, width), dtype=nl.float32, buffer=nl.sbuf)
+    for rows, low, high in parts(size):
+        if head == 0:
+            lses = row[3][0:rows, tile + low : tile + high, :]
+            nisa.tensor_scalar(dst=lses, data=lses, op0=nl.multiply, operand0=-1.0)
+        nisa.tensor_tensor(
+            dst=products[0:rows, low:high, :],
+            data1=row[2][0:rows, tile + low : tile + high, nl.ds(head * width, width)],
+            data2=o_blocks[0:rows, low:high, :],
+            op=nl.multiply,
+            engine=nisa.engine.gpsimd,
+        )
+        for block in range(low, high):
+            nisa.activation_reduce(
+                dst=products[0:rows, block, :],
+                op=nl.copy,
+                data=products[0:rows, block, :],
+                reduce_op=nl.add,
+                reduce_res=delta[0:rows, tile + block, member : member + 1],
+            )
+
+
+def backward_units(T, group, window):
+    """The units of a key-value head: (first key block of a tile, head of the group, query block, first and last + 1 key block),
+    a tile of 512 keys after the other."""
+    units = []
+    for tile in range(0, blocks_of(T), WIDE):
+        for head in range(group):
+            for block in range(tile, blocks_of(T)):
+                low, high = tile, min(tile + WIDE, block + 1)
+                while low < high and not seen((block - low) * P, window):
+                    low = low + 1
+                if low < high:
+                    units.append((tile, head, block, low, high))
+    return units
+
+
+def gradients_of_scores(unit, stage, own, T, scale, window):
+    """(p, d scores / scale) of a unit, queries by keys."""
+    tile, member, block, low, high = unit
+    row, kT, vT, qTs, doTs, delta = stage
+    head = own * len(qTs) + member
+    rows = min(P, T - block * P)
+    keys = min(high * P, T) - low * P
+    queries, some = nl.ds(block * P, rows), nl.ds(low * P, keys)
+    scores = nl.ndarray((rows, keys), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=scores, stationary=qTs[member][:, queries], moving=kT[:, some], accumulate=False)
+    dp = nl.ndarray((rows, keys), dtype=nl.float32, buffer=nl.psum)
+    nisa.nc_matmul(dst=dp, stationary=doTs[member][:, queries], moving=vT[:, some], accumulate=False)
+    p = nl.ndarray((rows, keys), dtype=kT.dtype, buffer=nl.sbuf)
+    bias = row[3][0:rows, block, head : head + 1]
+    nisa.activation(dst=p, op=nl.exp, data=scores, scale=scale, bias=bias)
+    for key in range(low, high):
+        hide(p[:, (key - low) * P : min((key - low + 1) * P, keys)], (block - key) * P, window)
+    ds = nl.ndarray((rows, keys), dtype=kT.dtype, buffer=nl.sbuf)
+    nisa.scalar_tensor_tensor(
+        dst=ds,
+        data=dp,
+        op0=nl.subtract,
+        operand0=delta[0:rows, block, member : member + 1],
+        op1=nl.multiply,
+        operand1=p,
+    )
+    return p, ds
+
+
+def hide(p, delta, window):
+    """Zeros where a query, on the partitions, does not see a key."""
+    if delta == 0:
+        keep_where(p, -1, 0)
+    if window > 0 and delta + P - 1 > window:
+        keep_where(p, 1, window - delta)
+
+
+def turn(ds, dtype):
+    """A unit's score gradients with keys on partitions: [128, blocks of keys, queries], by the PE."""
+    rows, keys = ds.shape
+    turned = nl.ndarray((P, WIDE, P), dtype=dtype, buffer=nl.psum)
+    moved = nl.ndarray((P, WIDE, P), dtype=dtype, buffer=nl.sbuf)
+    for i in range(blocks_of(keys)):
+        size = min(P, keys - i * P)
+        nisa.nc_transpose(
+            dst=turned[0:size, i, 0:rows], data=ds[:, nl.ds(i * P, size)], engine=nisa.engine.tensor
+        )
+    for size, low, high in parts(keys):
+        nisa.tensor_copy(
+            dst=moved[0:size, low:high, 0:rows],
+            src=turned[0:size, low:high, 0:rows],
+            engine=nisa.engine.scalar,
+        )
+    return moved
+
+
+def add_keys(dk_sums, dv_sums, p, ds, unit, row, head, width, T):
+    """Adds a unit's part of d k / scale and d v, both sums in PSUM."""
+    tile, member, block, low, high = unit
+    rows = p.shape[0]
+    columns = nl.ds(head * width, width)
+    for key in range(low, high):
+        keys = min(P, T - key * P)
+        some = nl.ds((key - low) * P, keys)
+        begun = member == 0 and block == key
+        nisa.nc_matmul(
+            dst=dv_sums[0:keys, key - tile, :],
+            stationary=p[:, some],
+            moving=row[2][0:rows, block, columns],
+            accumulate=not begun,
+        )
+        nisa.nc_matmul(
+            dst=dk_sums[0:keys, key - tile, :],
+            stationary=ds[:, some],
+            moving=row[0][0:rows, block, columns],
+            accumulate=not begun,
+        )
+
+
+def add_queries(dq_sums, dq_out, turned, unit, row, own, width, T, scale, window):
+    """Adds a unit's part of d q / scale to the sum in SBUF, or finishes the query block."""
+    tile, member, block, low, high = unit
+    rows = min(P, T - block * P)
+    part = nl.ndarray((rows, width), dtype=nl.float32, buffer=nl.psum)
+    for key in range(low, high):
+        keys = min(P, T - key * P)
+        nisa.nc_matmul(
+            dst=part,
+            stationary=turned[0:keys, key - low, 0:rows],
+            moving=row[1][0:keys, key, nl.ds(own * width, width)],
+            accumulate=key != low,
+        )
+    sum = dq_sums[0:rows, block, nl.ds(member * width, width)]
+    begun = tile == 0 or not seen((block - tile + 1) * P, window)
+    if begun:
+        ready = part
+    else:
+        nisa.tensor_tensor(dst=sum, data1=part, data2=sum, op=nl.add)
+        ready = sum
+    if block < tile + WIDE:
+        nisa.activation(
+            dst=dq_out[0:rows, block - tile, nl.ds(member * width, width)],
+            op=nl.copy,
+            data=ready,
+            scale=scale,
+        )
+    elif begun:
+        nisa.activation(dst=sum, op=nl.copy, data=part)
+
+
+def store_keys(dk, dv, dk_sums, dv_sums, start, size, column, scale):
+    """d k and d v of a tile, whose last query has come."""
+    width = dk_sums.shape[2]
+    dk_out = nl.ndarray((P, WIDE, width), dtype=dk.dtype, buffer=nl.sbuf)
+    dv_out = nl.ndarray((P, WIDE, width), dtype=dv.dtype, buffer=nl.sbuf)
+    for rows, low, high in parts(size):
+        nisa.activation(
+            dst=dk_out[0:rows, low:high, :], op=nl.copy, data=dk_sums[0:rows, low:high, :], scale=scale
+        )
+        nisa.activation(dst=dv_out[0:rows, low:high, :], op=nl.copy, data=dv_sums[0:rows, low:high, :])
+    store_blocks(dk, dk_out, start, size, column)
+    store_blocks(dv, dv_out, start, size, column)
+
+
+def changes(units, i, part):
+    """Whether unit i of a round of units is the first of its tile (part 0) or its last (part 1)."""
+    i = i % len(units)
+    if part == 0:
+        return i == 0 or units[i - 1][0] != units[i][0]
+    return i + 1 == len(units) or units[i + 1][0] != units[i][0]
+
+
+@nki.jit
+def attention_backward(q, k, v, o, lse, do, T, heads, kv_heads, window=0):
+    """(dq, dk, dv) of o, lse = attention(q, k, v, ...)"""
+    width = q.shape[1] // heads
+    group = heads // kv_heads
+    scale = 1.0 / width**0.5
+    dq = nl.ndarray(q.shape, dtype=q.dtype, buffer=nl.shared_hbm)
+    dk = nl.ndarray(k.shape, dtype=k.dtype, buffer=nl.shared_hbm)
+    dv = nl.ndarray(v.shape, dtype=v.dtype, buffer=nl.shared_hbm)
+    units = backward_units(T, group, window)
+    heads_todo = []
+    for first in range(0, q.shape[0], T):
+        for own in range(kv_heads):
+            heads_todo.append((first, own))
+    warm_up()
+    stages, loaded, made, turned = [], [], [], []
+    dk_sums, dv_sums, dq_sums, dq_out = None, None, None, None
+    total = len(units) * len(heads_todo)
+    for i in range(-PREFETCH, total + AHEAD_BACKWARD + 1):
+        fetch = i + PREFETCH
+        if fetch < total:
+            at = fetch // len(units)
+            first, own = heads_todo[at]
+            tile, member, block, low, high = units[fetch % len(units)]
+            if at == len(stages):
+                stages.append(
+                    new_stage(q, k, first, own, T, heads, kv_heads, stages[at - 1] if own > 0 else None)
+                )
+                loaded = []
+            if (member, block // WIDE) not in loaded:
+                loaded.append((member, block // WIDE))
+                load_queries(
+                    stages[at], q, k, v, o, do, lse, first, own, member, block // WIDE * WIDE, T, kv_heads
+                )
+        if i >= 0 and i < total:
+            at = i // len(units)
+            made.append(
+                gradients_of_scores(units[i % len(units)], stages[at], heads_todo[at][1], T, scale, window)
+            )
+        j = i - AHEAD_BACKWARD
+        if j >= 0 and j < total:
+            unit = units[j % len(units)]
+            first, own = heads_todo[j // len(units)]
+            tile = unit[0]
+            if changes(units, j, 0):
+                dk_sums = nl.ndarray((P, WIDE, width), dtype=nl.float32, buffer=nl.psum)
+                dv_sums = nl.ndarray((P, WIDE, width), dtype=nl.float32, buffer=nl.psum)
+            p, ds = made[j]
+            row = stages[j // len(units)][0]
+            add_keys(dk_sums, dv_sums, p, ds, unit, row, own * group + unit[1], width, T)
+            turned.append(turn(ds, q.dtype))
+            if changes(units, j, 1):
+                size = min(WIDE * P, T - tile * P)
+                store_keys(dk, dv, dk_sums, dv_sums, first + tile * P, size, own * width, scale)
+        j = j - 1
+        if j >= 0:
+            unit = units[j % len(units)]
+            first, own = heads_todo[j // len(units)]
+            tile = unit[0]
+            if j % len(units) == 0:
+                dq_sums = nl.ndarray((P, blocks_of(T), group * width), dtype=nl.float32, buffer=nl.sbuf)
+            if changes(units, j, 0):
+                dq_out = nl.ndarray((P, WIDE, group * width), dtype=q.dtype, buffer=nl.sbuf)
+            row = stages[j // len(units)][0]
+            add_queries(dq_sums, dq_out, turned[j], unit, row, own, width, T, scale, window)
+            if changes(units, j, 1):
+                size = min(WIDE * P, T - tile * P)
+                store_blocks(dq, dq_out, first + tile * P, size, own * group * width)
+    return dq, dk, dv

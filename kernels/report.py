@@ -1,7 +1,7 @@
 """kernels/report.py [--check] [NAME ...]: runs every workload row of kernels/tests and writes the table of README.md.
 
---check compares instead of writing: the rows must be there, times within 5 %, differences no larger than twice
-what the table says. NAMEs limit the run to test files of these kernels, and print instead of writing.
+--check compares instead of writing, without computing: the rows must be there and times within 5 % of what the
+table says. NAMEs limit the run to test files of these kernels, and print instead of writing.
 """
 
 import importlib
@@ -44,8 +44,8 @@ def roofline_us(row, values, outputs, machine):
     return max(moved / rate, row.flops / peak) / 1e3
 
 
-def cells(row, machine):
-    result, values, outputs, difference = row.run()
+def cells(row, machine, compare):
+    result, values, outputs, difference = row.run(compare)
     time, shares = result.time, result.shares()
     busiest = max(shares, key=shares.get)
     ideal = roofline_us(row, values, outputs, machine)
@@ -63,13 +63,13 @@ def cells(row, machine):
     ]
 
 
-def table(only, out=None):
+def table(only, out=None, compare=True):
     from frontier_nki import _core, session
 
     machine = _core.Core(session.machine_named("trn2")[1]).machine
     lines = list(HEAD)
     for row in rows(only):
-        lines.append("| " + " | ".join(cells(row, machine)) + " |")
+        lines.append("| " + " | ".join(cells(row, machine, compare)) + " |")
         if out:
             print(lines[-1], file=out, flush=True)
     return lines
@@ -95,8 +95,6 @@ def stale(old, new):
             was, now = float(old[key][column]), float(new[key][column])
             if abs(now - was) > 0.05 * was + 0.1:
                 problems.append(f"{' '.join(key)}: {name} {now} us, the table says {was}")
-        if float(new[key][9]) > 2 * float(old[key][9]) + 1e-7:
-            problems.append(f"{' '.join(key)}: difference {new[key][9]}, the table says {old[key][9]}")
     return problems
 
 
@@ -111,7 +109,7 @@ def main(arguments):
         text = f.read()
     before, rest = text.split(BEGIN + "\n", 1)
     old, after = rest.split(END, 1)
-    new = table(only, None if check else sys.stdout)
+    new = table(only, None if check else sys.stdout, not check)
     if check:
         problems = stale(parse(old.strip().splitlines()), parse(new))
         print("\n".join(problems) or "kernels/README.md says what the simulator says")
