@@ -197,17 +197,24 @@ typedef struct fr_sequence {
 
 /* Tokens of one run that are not one row: stretches, each of which goes on from an earlier one or begins a row of
  * its own. So what several rows begin with is computed once, and short rows share a run. `before_count` tokens
- * from `before` on, which is a segment that begins a row, come first; 0: nothing does. */
+ * from `before` on, which is a segment that begins a row, come first; 0: nothing does. The first `left_out`
+ * tokens of the row are not in the run, because nothing that is wanted depends on them.
+ *
+ * Not every operator needs every token (fr_plan_levels). With `first`, level k runs the tokens of the run from
+ * first[k] on, so those of level 0 come last; `order` then says where the tokens of the segments lie. */
 typedef struct fr_segment {
-    int64_t first, count, before, before_count;
+    int64_t first, count, before, before_count, left_out;
 } fr_segment;
 typedef struct fr_segments {
     const fr_segment *list; /* in order, together all tokens of the run */
     int64_t count;
     const int32_t *positions, *previous; /* of every token: its place in its row, the token before it or -1 */
+    const int32_t *order; /* token of the run that is the i-th of the segments; NULL: the i-th */
+    const int64_t *first; /* of every level of the plan; NULL: 0 */
 } fr_segments;
 /* Fills in positions and previous of every token of the segments. */
-void fr_segments_fill(const fr_segment *segments, int64_t count, int32_t *positions, int32_t *previous);
+void fr_segments_fill(const fr_segment *segments, int64_t count, const int32_t *order, int32_t *positions,
+                      int32_t *previous);
 
 /* What a kernel sees. Forward: in, out. Backward: in and out as saved, grad_out (NULL: zero), grad_in (NULL:
  * not wanted) with accumulate[i]: add to it, else overwrite it. No two grad_in are the same memory. Matrices
@@ -217,6 +224,8 @@ typedef struct fr_call {
     const fr_node *node;
     fr_extent extent;
     int64_t tokens;                      /* extent.rows * extent.T */
+    int64_t first;                       /* with segments: tokens of the run before these; the pointers of in and
+                                          * out are to the row of token `first`, and rows before it are there */
     const fr_segments *segments;         /* forward only: rows are not T long but as told here; NULL: they are */
     const void *in[FR_MAX_INPUTS];
     void *out[FR_MAX_OUTPUTS];
@@ -250,13 +259,13 @@ static inline int64_t fr_call_position(const fr_call *call, int64_t t)
 {
     int64_t T = call->extent.T;
     if (call->segments)
-        return call->segments->positions[t];
+        return call->segments->positions[call->first + t];
     return call->continuing.chunk > 0 ? call->sequences[t / T].start + t % T : t % T;
 }
 static inline int64_t fr_call_constants_row(const fr_call *call, int64_t t)
 {
     if (call->segments)
-        return call->segments->positions[t];
+        return call->segments->positions[call->first + t];
     return call->continuing.chunk > 0 ? t : t % call->extent.T;
 }
 
@@ -290,6 +299,9 @@ typedef struct fr_op {
     /* Every output row depends on the input rows of the same token alone, or the forward kernels know sequences
      * that continue and segments; an operator without this runs in rows that start at position 0 only. */
     bool continues;
+    /* How many tokens before its own a row of output reads of input i; 0: none, INT64_MAX: all. NULL: none, or
+     * all of every input where something is kept of a sequence. */
+    int64_t (*looks_back)(const fr_node *node, int input);
     /* What a node keeps of a sequence: bytes. Filled in: node, extent, dtypes, continuing. NULL: nothing. */
     size_t (*sequence_bytes)(const fr_call *call);
     /* Can the node work on this extent? NULL: on any. */
@@ -379,6 +391,10 @@ size_t fr_plan_sequence_bytes(const fr_plan *plan);
 double fr_plan_flops(const fr_plan *plan, bool full);
 fr_extent fr_plan_extent(const fr_plan *plan);
 bool fr_plan_segmented(const fr_plan *plan); /* every operator is */
+/* Which tokens what is wanted depends on. Level 0 is where outputs are wanted; level k + 1 adds to level k the
+ * looks_back[k] tokens before each of its tokens. An operator runs on one level; the last holds all that is needed.
+ * The number of levels; `looks_back` has one number less. */
+int fr_plan_levels(const fr_plan *plan, const int64_t **looks_back);
 /* Visits (operator, pass, kernel) of every step, in order. Autograd has two operators of its own: "seed"
  * starts a backward pass, "share" adds the gradient of a tensor that one node reads twice. */
 typedef void (*fr_plan_visitor)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel);

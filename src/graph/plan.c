@@ -123,6 +123,8 @@ int fr_plan_value(fr_planning *planning, const fr_tensor *tensor, bool gradient)
     fr_value *value = new_value(planning, elements, fr_plan_dtype(plan, tensor));
     if (!value)
         return FR_NO_VALUE;
+    if (tensor->rows == FR_TOKENS)
+        value->row_bytes = (size_t)tensor->columns * fr_dtype_bytes(value->dtype);
     value->name = gradient ? fr_arena_printf(&plan->memory, "gradient of %s", tensor->name) : tensor->name;
     if (!value->name) {
         fr_error_memory(planning->error, strlen(tensor->name), "a plan");
@@ -388,7 +390,7 @@ static void add_slot(fr_plan *plan, fr_step *step, int value, size_t field)
         return;
     const fr_value *v = &plan->values[value];
     plan->slots[plan->slot_count++] =
-        (fr_slot){.field = (uint16_t)field, .base = (uint16_t)v->base, .offset = v->offset};
+        (fr_slot){(uint16_t)field, (uint16_t)v->base, v->offset, v->row_bytes};
     step->slots++;
 }
 
@@ -491,6 +493,7 @@ static fr_status build(fr_planning *planning)
     FR_TRY(list_outputs(planning));
     if (planning->plan->continuing.chunk > 0)
         FR_TRY(fr_plan_lay_out_sequence(planning));
+    FR_TRY(fr_plan_find_levels(planning));
     FR_TRY(bind_steps(planning));
     find_id_ranges(planning->plan);
     add_up_flops(planning->plan);
@@ -567,18 +570,6 @@ bool fr_plan_segmented(const fr_plan *plan)
     return true;
 }
 
-void fr_segments_fill(const fr_segment *segments, int64_t count, int32_t *positions, int32_t *previous)
-{
-    for (int64_t i = 0; i < count; i++) {
-        const fr_segment *s = &segments[i];
-        for (int64_t t = 0; t < s->count; t++) {
-            positions[s->first + t] = (int32_t)(s->before_count + t);
-            previous[s->first + t] = (int32_t)(s->first + t - 1);
-        }
-        if (s->count)
-            previous[s->first] = s->before_count ? (int32_t)(s->before + s->before_count - 1) : -1;
-    }
-}
 
 void fr_plan_visit(const fr_plan *plan, fr_plan_visitor visit, void *context)
 {

@@ -20,6 +20,7 @@ typedef struct fr_value {
     int64_t elements;
     int base;
     size_t bytes, offset; /* within its base */
+    size_t row_bytes;     /* of a token; 0: not a row per token */
     int first, last;      /* steps that touch it, inclusive; first > last: none */
 } fr_value;
 
@@ -28,7 +29,7 @@ typedef struct fr_value {
 typedef struct fr_slot {
     uint16_t field; /* byte offset of the pointer in fr_call */
     uint16_t base;
-    size_t offset;
+    size_t offset, row_bytes;
 } fr_slot;
 
 typedef struct fr_step {
@@ -41,6 +42,7 @@ typedef struct fr_step {
     unsigned first_gradient; /* bit i: grad_in[i] is a parameter's and this is the run's first share of it */
     fr_call call;            /* everything but the pointers */
     int slot, slots;         /* the pointers */
+    int level;               /* of a forward plan of one row, see fr_plan_levels */
 } fr_step;
 
 typedef struct fr_plan_input {
@@ -86,6 +88,8 @@ struct fr_plan {
     const fr_parameter_info **unreached; /* parameters no step writes a gradient of */
     int unreached_count;
     fr_shared_constants *constants;
+    int64_t *looks_back; /* per level */
+    int levels;
     size_t arena_bytes;
     double flops, flops_full;
 };
@@ -123,6 +127,9 @@ fr_status fr_plan_write_steps(fr_planning *planning);
 fr_status fr_plan_lay_out_sequence(fr_planning *planning);
 /* Checks a run's sequences and fills in the positions and constants of its tokens. */
 fr_status fr_plan_start_sequences(const fr_plan *plan, const fr_run_args *args, fr_error *error);
+
+/* levels.c: which level every step of a forward plan runs on. */
+fr_status fr_plan_find_levels(fr_planning *planning);
 
 /* layout.c: places blocks so that no two that live at the same time overlap. */
 typedef struct fr_block {

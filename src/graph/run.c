@@ -56,6 +56,21 @@ static fr_status bind_inputs(running *run, fr_error *error)
     return FR_OK;
 }
 
+/* Every level runs part of the next one, and at least a token; places, positions and neighbours exist. */
+static bool keeps_levels(const fr_plan *plan, const fr_segments *segments, int64_t tokens)
+{
+    for (int k = 0; segments->first && k < plan->levels; k++)
+        if (segments->first[k] < 0 || segments->first[k] >= tokens ||
+            (k && segments->first[k] > segments->first[k - 1]))
+            return false;
+    for (int64_t t = 0; t < tokens; t++)
+        if ((segments->order && (segments->order[t] < 0 || segments->order[t] >= tokens)) ||
+            segments->positions[t] < 0 || segments->positions[t] >= plan->extent.T ||
+            segments->previous[t] < -1 || segments->previous[t] >= tokens)
+            return false;
+    return true;
+}
+
 /* Segments must hold every token once, and go on only from what lies before. */
 static fr_status check_segments(const fr_plan *plan, const fr_run_args *args, fr_error *error)
 {
@@ -69,14 +84,15 @@ static fr_status check_segments(const fr_plan *plan, const fr_run_args *args, fr
     for (int64_t i = 0; i < args->segments->count; i++) {
         const fr_segment *s = &args->segments->list[i];
         bool ordered = s->first == at && s->count >= 0 && s->count <= tokens - at && s->before >= 0 &&
-                       s->before_count >= 0 && s->before_count <= at && s->before <= at - s->before_count;
+                       s->before_count >= 0 && s->before_count <= at && s->before <= at - s->before_count &&
+                       s->left_out >= 0 && s->left_out <= plan->extent.T - s->before_count - s->count;
         if (!ordered) {
             at = -1;
             break;
         }
         at += s->count;
     }
-    if (at == tokens && fr_plan_segmented(plan))
+    if (at == tokens && fr_plan_segmented(plan) && keeps_levels(plan, args->segments, tokens))
         return FR_OK;
     return fr_error_set(error, FR_BAD_USAGE, "segments", NULL,
                         "the segments are not in order, or an operator of the plan cannot keep to them");
@@ -125,9 +141,13 @@ static void clear_gradients(const running *run)
 static void run_step(const running *run, const fr_step *step)
 {
     fr_call call = step->call;
+    const fr_segments *segments = run->args->segments;
+    if (segments && segments->first)
+        call.first = segments->first[step->level];
     const fr_slot *slot = run->plan->slots + step->slot, *end = slot + step->slots;
     for (; slot < end; slot++) {
-        const char *address = (const char *)run->bases[slot->base] + slot->offset;
+        const char *address =
+            (const char *)run->bases[slot->base] + slot->offset + (size_t)call.first * slot->row_bytes;
         memcpy((char *)&call + slot->field, &address, sizeof address);
     }
     for (int i = 0; i < step->node->inputs; i++) {
@@ -139,7 +159,9 @@ static void run_step(const running *run, const fr_step *step)
     call.sequences = run->args->sequences;
     if (run->args->tokens)
         call.tokens = call.extent.T = run->args->tokens;
-    call.segments = run->args->segments;
+    if (call.first)
+        call.tokens = call.extent.T -= call.first;
+    call.segments = segments;
     call.pool = run->args->pool;
     step->kernel->run(&call);
 }

@@ -93,7 +93,7 @@ static fr_status run_short(const short_run *r, int64_t index, int thread, fr_poo
     const fr_scorer *scorer = r->scorer;
     int64_t first = index * r->each, count = r->rows - first < r->each ? r->rows - first : r->each;
     const scorer_rows *rows = scorer->short_rows;
-    fr_segments segments = {rows->list, count, rows->positions, rows->previous};
+    fr_segments segments = {rows->list, count, rows->positions, rows->previous, NULL, NULL};
     const fr_binding bindings[] = {{"tokens", r->inputs + first * r->T}, {"targets", r->targets + first * r->T}};
     fr_run_args args = {.arena = scorer->arenas[thread],
                         .parameters = scorer->parameters,
@@ -137,7 +137,7 @@ fr_status fr_scorer_short_nats(fr_scorer *scorer, int64_t rows, int64_t T, const
     r.plan = plan;
     for (int64_t i = 0; i < r.each; i++)
         scorer->short_rows->list[i] = (fr_segment){.first = i * T, .count = T};
-    fr_segments_fill(scorer->short_rows->list, r.each, scorer->short_rows->positions,
+    fr_segments_fill(scorer->short_rows->list, r.each, NULL, scorer->short_rows->positions,
                      scorer->short_rows->previous);
     int64_t runs = (rows + r.each - 1) / r.each;
     if (runs < scorer->threads) {
@@ -156,18 +156,26 @@ fr_status fr_scorer_short_nats(fr_scorer *scorer, int64_t rows, int64_t T, const
 typedef struct bundle {
     fr_span *spans; /* neighbours */
     int64_t count, shared;
+    int64_t begin;         /* position from which the common beginning is needed; `shared`: nowhere */
     int64_t tokens, asked; /* to run; positions to score */
 } bundle;
 
 typedef struct batch {
     const bundle *bundles;
-    int64_t count, tokens, asked, segments;
+    int64_t count, tokens, asked, segments, longest; /* longest: row */
     const fr_plan *trunk;
 } batch;
+
+/* The levels of the trunk (fr_plan_levels): how far before a judged token each begins. */
+typedef struct level_reach {
+    int levels;
+    int64_t *before;
+} level_reach;
 
 typedef struct batches {
     fr_scorer *scorer;
     const batch *list;
+    level_reach reach;
     fr_plan *heads[2]; /* nats, logits */
     int64_t columns;
     size_t item; /* bytes of an element of the hidden tensor */
@@ -184,8 +192,40 @@ static int64_t common(const fr_span *a, const fr_span *b, int64_t most)
     return n;
 }
 
+static int64_t begin_of(const level_reach *reach, int level, int64_t judged)
+{
+    return judged > reach->before[level] ? judged - reach->before[level] : 0;
+}
+
+/* The first position of a span's row that is needed at all. */
+static int64_t row_begin(const level_reach *reach, const fr_span *s)
+{
+    return begin_of(reach, reach->levels - 1, s->first);
+}
+
+/* Where the span's own part begins. */
+static int64_t own_begin(const level_reach *reach, const bundle *b, const fr_span *s)
+{
+    int64_t begin = row_begin(reach, s);
+    return b->begin < b->shared || begin < b->shared ? b->shared : begin;
+}
+
+static void size_bundle(const level_reach *reach, bundle *b)
+{
+    b->begin = b->shared;
+    for (int64_t i = 0; i < b->count && b->count > 1; i++) {
+        int64_t begin = row_begin(reach, &b->spans[i]);
+        b->begin = begin < b->begin ? begin : b->begin;
+    }
+    b->tokens = b->shared - b->begin;
+    for (int64_t i = 0; i < b->count; i++) {
+        b->tokens += b->spans[i].end - own_begin(reach, b, &b->spans[i]);
+        b->asked += b->spans[i].end - b->spans[i].first;
+    }
+}
+
 /* Takes as many spans as make it cheaper. */
-static bundle take_bundle(fr_span *spans, int64_t left)
+static bundle take_bundle(const level_reach *reach, fr_span *spans, int64_t left)
 {
     bundle b = {.spans = spans, .count = 1, .shared = spans->end};
     while (b.count < left && spans[b.count].greedy == spans->greedy) {
@@ -197,11 +237,7 @@ static bundle take_bundle(fr_span *spans, int64_t left)
     }
     if (b.count == 1)
         b.shared = 0;
-    b.tokens = b.shared;
-    for (int64_t i = 0; i < b.count; i++) {
-        b.tokens += spans[i].end - b.shared;
-        b.asked += spans[i].end - spans[i].first;
-    }
+    size_bundle(reach, &b);
     return b;
 }
 
@@ -223,6 +259,8 @@ static batch take_batch(const bundle *bundles, int64_t left)
         b.tokens += bundles[b.count].tokens;
         b.asked += bundles[b.count].asked;
         b.segments += 1 + bundles[b.count].count;
+        for (int64_t i = 0; i < bundles[b.count].count; i++)
+            b.longest = bundles[b.count].spans[i].end > b.longest ? bundles[b.count].spans[i].end : b.longest;
         b.count++;
     }
     return b;
@@ -233,43 +271,100 @@ static batch take_batch(const bundle *bundles, int64_t left)
 /* What a thread works with. */
 typedef struct desk {
     int32_t *ids, *positions, *previous, *targets;
+    int32_t *order;  /* see fr_segments */
     int64_t *places; /* tokens of the run whose rows are asked for */
     fr_segment *segments;
-    char *hidden; /* those rows */
+    const fr_span **rows; /* of each segment a span whose row has its tokens */
+    int64_t *judged;      /* and the first position of it that is judged */
+    int64_t *first, *next; /* of every level: its first token; the next one to be placed */
+    char *hidden;         /* rows asked for */
     float *nats;
     int64_t segment_count, tokens, asked;
 } desk;
 
-static int64_t add_segment(desk *d, const int32_t *ids, int64_t count, int64_t before, int64_t before_count)
+static int64_t segment_begin(const fr_segment *s)
 {
-    int64_t first = d->tokens;
-    if (count > 0) {
-        d->segments[d->segment_count++] = (fr_segment){first, count, before, before_count};
-        memcpy(d->ids + first, ids, (size_t)count * sizeof *ids);
-        d->tokens += count;
-    }
-    return first;
+    return s->left_out + s->before_count;
 }
 
-static void add_bundle(desk *d, const bundle *b)
+/* Positions [begin, end) of a row as a segment. */
+static void add_segment(desk *d, const fr_span *row, int64_t judged, int64_t begin, int64_t end,
+                        const fr_segment *before)
 {
-    int64_t start = add_segment(d, b->spans[0].ids, b->shared, 0, 0);
+    fr_segment *s = &d->segments[d->segment_count];
+    *s = (fr_segment){.first = d->tokens, .count = end - begin, .left_out = begin};
+    if (before) {
+        s->before = before->first;
+        s->before_count = before->count;
+        s->left_out = before->left_out;
+    }
+    d->rows[d->segment_count] = row;
+    d->judged[d->segment_count++] = judged;
+    d->tokens += end - begin;
+}
+
+static void add_bundle(const level_reach *reach, desk *d, const bundle *b)
+{
+    const fr_segment *before = NULL;
+    int64_t judged = b->shared;
+    for (int64_t i = 0; i < b->count; i++)
+        judged = b->spans[i].first < judged ? b->spans[i].first : judged;
+    if (b->begin < b->shared) {
+        before = &d->segments[d->segment_count];
+        add_segment(d, b->spans, judged, b->begin, b->shared, NULL);
+    }
     for (int64_t i = 0; i < b->count; i++) {
         const fr_span *s = &b->spans[i];
-        int64_t own = add_segment(d, s->ids + b->shared, s->end - b->shared, b->shared ? start : 0, b->shared);
+        int64_t begin = own_begin(reach, b, s);
         for (int64_t p = s->first; p < s->end; p++) {
-            d->places[d->asked] = p < b->shared ? start + p : own + p - b->shared;
+            d->places[d->asked] = p < b->shared ? before->first + p - b->begin : d->tokens + p - begin;
             d->targets[d->asked++] = s->ids[p + 1];
         }
+        if (begin < s->end)
+            add_segment(d, s, s->first, begin, s->end, before);
     }
 }
 
-static void lay_out(desk *d, const batch *b)
+/* First position of a segment on a level. */
+static int64_t level_begin(const level_reach *reach, const desk *d, int64_t segment, int level)
+{
+    const fr_segment *s = &d->segments[segment];
+    int64_t begin = begin_of(reach, level, d->judged[segment]), least = segment_begin(s);
+    if (begin < least || level == reach->levels - 1)
+        return least;
+    return begin < least + s->count ? begin : least + s->count;
+}
+
+/* Tokens in order of their levels, the last level first. */
+static void place_tokens(const level_reach *reach, desk *d)
+{
+    int last = reach->levels - 1;
+    for (int k = 0; k <= last; k++)
+        d->next[k] = 0;
+    for (int64_t i = 0; i < d->segment_count; i++)
+        for (int k = 0; k <= last; k++) /* tokens of levels up to k */
+            d->next[k] += segment_begin(&d->segments[i]) + d->segments[i].count - level_begin(reach, d, i, k);
+    for (int k = 0; k <= last; k++)
+        d->next[k] = d->first[k] = d->tokens - d->next[k];
+    for (int64_t i = 0; i < d->segment_count; i++) {
+        const fr_segment *s = &d->segments[i];
+        int64_t p = segment_begin(s), end = p + s->count;
+        for (int k = last; k >= 0; k--)
+            for (int64_t to = k ? level_begin(reach, d, i, k - 1) : end; p < to; p++) {
+                int32_t token = (int32_t)d->next[k]++;
+                d->order[s->first + p - segment_begin(s)] = token;
+                d->ids[token] = d->rows[i]->ids[p];
+            }
+    }
+}
+
+static void lay_out(const level_reach *reach, desk *d, const batch *b)
 {
     d->segment_count = d->tokens = d->asked = 0;
     for (int64_t i = 0; i < b->count; i++)
-        add_bundle(d, &b->bundles[i]);
-    fr_segments_fill(d->segments, d->segment_count, d->positions, d->previous);
+        add_bundle(reach, d, &b->bundles[i]);
+    place_tokens(reach, d);
+    fr_segments_fill(d->segments, d->segment_count, d->order, d->positions, d->previous);
 }
 
 static fr_status run_plan(const batches *all, const fr_plan *plan, int thread, fr_pool *pool,
@@ -293,12 +388,12 @@ static fr_status run_trunk(const batches *all, const batch *b, int thread, fr_po
     desk *d = &all->desks[thread];
     const char *name = all->scorer->hidden->name;
     size_t row = (size_t)all->columns * all->item;
-    fr_segments segments = {d->segments, d->segment_count, d->positions, d->previous};
+    fr_segments segments = {d->segments, d->segment_count, d->positions, d->previous, d->order, d->first};
     const fr_binding bindings[] = {{"tokens", d->ids}, {"targets", d->ids}};
     FR_TRY(run_plan(all, b->trunk, thread, pool, bindings, d->tokens, &segments, error));
     const char *hidden = fr_plan_output(b->trunk, all->scorer->arenas[thread], name, NULL);
     for (int64_t i = 0; i < d->asked; i++)
-        memcpy(d->hidden + (size_t)i * row, hidden + (size_t)d->places[i] * row, row);
+        memcpy(d->hidden + (size_t)i * row, hidden + (size_t)d->order[d->places[i]] * row, row);
     return FR_OK;
 }
 
@@ -361,7 +456,7 @@ static fr_status run_head(const batches *all, const batch *b, int thread, fr_poo
 static fr_status run_batch(const batches *all, int64_t index, int thread, fr_pool *pool, fr_error *error)
 {
     const batch *b = &all->list[index];
-    lay_out(&all->desks[thread], b);
+    lay_out(&all->reach, &all->desks[thread], b);
     FR_TRY(run_trunk(all, b, thread, pool, error));
     return run_head(all, b, thread, pool, error);
 }
@@ -391,6 +486,11 @@ static fr_status make_desks(batches *all, int64_t count, fr_arena *arena, fr_err
     for (int i = 0; all->desks && i < all->scorer->threads; i++) {
         desk *d = &all->desks[i];
         *d = (desk){.ids = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
+                    .order = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
+                    .rows = fr_arena_alloc(arena, (size_t)segments * sizeof *d->rows),
+                    .judged = fr_arena_alloc(arena, (size_t)segments * sizeof(int64_t)),
+                    .first = fr_arena_alloc(arena, (size_t)all->reach.levels * sizeof(int64_t)),
+                    .next = fr_arena_alloc(arena, (size_t)all->reach.levels * sizeof(int64_t)),
                     .positions = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
                     .previous = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
                     .targets = fr_arena_alloc(arena, (rows + HEAD_TOKENS) * sizeof(int32_t)),
@@ -398,8 +498,8 @@ static fr_status make_desks(batches *all, int64_t count, fr_arena *arena, fr_err
                     .segments = fr_arena_alloc(arena, (size_t)segments * sizeof(fr_segment)),
                     .hidden = fr_arena_alloc(arena, bytes),
                     .nats = fr_arena_alloc(arena, rows * sizeof(float))};
-        if (!d->ids || !d->positions || !d->previous || !d->targets || !d->places || !d->segments ||
-            !d->hidden || !d->nats)
+        if (!d->ids || !d->order || !d->rows || !d->judged || !d->first || !d->next || !d->positions ||
+            !d->previous || !d->targets || !d->places || !d->segments || !d->hidden || !d->nats)
             return fr_error_memory(error, bytes, "scoring spans");
     }
     return all->desks ? FR_OK : fr_error_memory(error, sizeof *all->desks, "scoring spans");
@@ -412,7 +512,7 @@ static fr_status find_plans(batches *all, batch *list, int64_t count, fr_error *
     for (int64_t i = 0; i < count; i++) {
         fr_plan *trunk;
         int64_t length = BATCH_TOKENS;
-        while (length < list[i].tokens)
+        while (length < list[i].tokens || length < list[i].longest) /* positions have tables too */
             length += length / 2;
         FR_TRY(fr_scorer_plan(all->scorer, length, NULL, hidden, &trunk, error));
         list[i].trunk = trunk;
@@ -437,6 +537,25 @@ static fr_status run_batches(batches *all, int64_t count, fr_error *error)
     return fr_scorer_failure(scorer, error);
 }
 
+/* What any plan of the trunk knows. */
+static fr_status find_reach(batches *all, fr_arena *arena, fr_error *error)
+{
+    const int64_t *looks_back;
+    fr_plan *trunk;
+    FR_TRY(fr_scorer_plan(all->scorer, BATCH_TOKENS, NULL, all->scorer->hidden->name, &trunk, error));
+    all->reach.levels = fr_plan_levels(trunk, &looks_back);
+    size_t bytes = (size_t)all->reach.levels * sizeof *all->reach.before;
+    all->reach.before = fr_arena_alloc(arena, bytes);
+    if (!all->reach.before)
+        return fr_error_memory(error, bytes, "scoring spans");
+    all->reach.before[0] = 0;
+    for (int k = 1; k < all->reach.levels; k++) {
+        int64_t before = all->reach.before[k - 1];
+        all->reach.before[k] = before > INT64_MAX - looks_back[k - 1] ? INT64_MAX : before + looks_back[k - 1];
+    }
+    return FR_OK;
+}
+
 fr_status fr_scorer_shared_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_arena *arena,
                                  fr_error *error)
 {
@@ -448,8 +567,9 @@ fr_status fr_scorer_shared_spans(fr_scorer *scorer, int64_t count, fr_span *span
     batch *list = fr_arena_alloc(arena, (size_t)count * sizeof *list);
     if (!bundles || !list)
         return fr_error_memory(error, (size_t)count * sizeof *list, "scoring spans");
+    FR_TRY(find_reach(&all, arena, error));
     for (int64_t at = 0; at < count; at += bundles[bundle_count++].count)
-        bundles[bundle_count] = take_bundle(spans + at, count - at);
+        bundles[bundle_count] = take_bundle(&all.reach, spans + at, count - at);
     qsort(bundles, (size_t)bundle_count, sizeof *bundles, largest_first);
     for (int64_t at = 0; at < bundle_count; at += list[batch_count++].count)
         list[batch_count] = take_batch(bundles + at, bundle_count - at);

@@ -43,16 +43,16 @@ static void run_alone(bench *b, const int32_t *tokens, const int32_t *targets, i
 TEST(shared_beginnings_give_what_whole_rows_give)
 {
     static const fr_numerics all[] = {FR_NUMERICS_F64, FR_NUMERICS_F32, FR_NUMERICS_BF16};
-    static const fr_segment list[] = {{0, SHARED, 0, 0},
-                                      {SHARED, FIRST, 0, SHARED},
-                                      {SHARED + FIRST, SECOND, 0, SHARED},
-                                      {SHARED + FIRST + SECOND, ALONE, 0, 0}};
+    static const fr_segment list[] = {{0, SHARED, 0, 0, 0},
+                                      {SHARED, FIRST, 0, SHARED, 0},
+                                      {SHARED + FIRST, SECOND, 0, SHARED, 0},
+                                      {SHARED + FIRST + SECOND, ALONE, 0, 0, 0}};
     int32_t positions[TOTAL], previous[TOTAL];
-    fr_segments_fill(list, 4, positions, previous);
+    fr_segments_fill(list, 4, NULL, positions, previous);
     CHECK(positions[SHARED] == SHARED && previous[SHARED + FIRST] == SHARED - 1 && previous[TOTAL - ALONE] == -1);
     for (int n = 0; n < 3; n++) {
         fr_graph *g = baseline_model(shape);
-        fr_segments segments = {list, 4, positions, previous};
+        fr_segments segments = {list, 4, positions, previous, NULL, NULL};
         double wanted[TOTAL];
         bench b;
         if (!open_room(&b, g, nats, NULL, all[n]))
@@ -105,12 +105,14 @@ TEST(a_plan_may_begin_in_the_middle)
 
 TEST(segments_that_make_no_sense_are_refused)
 {
-    static const fr_segment bad[][2] = {{{0, 4, 0, 0}, {5, 3, 0, 0}},   /* a gap */
-                                        {{0, 4, 0, 0}, {4, 3, 0, 0}},   /* too few */
-                                        {{0, 4, 0, 0}, {4, 4, 2, 3}},   /* goes on from itself */
-                                        {{0, 4, 0, 0}, {4, -1, 0, 0}},  /* less than nothing */
-                                        {{0, 4, -1, 2}, {4, 4, 0, 0}},
-                                        {{0, 4, 0, 0}, {4, INT64_MAX, 0, 0}}};
+    static const fr_segment bad[][2] = {{{0, 4, 0, 0, 0}, {5, 3, 0, 0, 0}},   /* a gap */
+                                        {{0, 4, 0, 0, 0}, {4, 3, 0, 0, 0}},   /* too few */
+                                        {{0, 4, 0, 0, 0}, {4, 4, 2, 3, 0}},   /* goes on from itself */
+                                        {{0, 4, 0, 0, 0}, {4, -1, 0, 0, 0}},  /* less than nothing */
+                                        {{0, 4, -1, 2, 0}, {4, 4, 0, 0, 0}},
+                                        {{0, 4, 0, 0, 0}, {4, INT64_MAX, 0, 0, 0}},
+                                        {{0, 4, 0, 0, 0}, {4, 4, 0, 0, ROOM - 3}}, /* beyond the plan */
+                                        {{0, 4, 0, 0, -1}, {4, 4, 0, 0, 0}}};
     fr_graph *g = baseline_model(shape);
     int32_t zero[ROOM] = {0};
     bench b;
@@ -118,7 +120,7 @@ TEST(segments_that_make_no_sense_are_refused)
         return;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fr_run_args args = b.args;
-        fr_segments segments = {bad[i], 2, zero, zero};
+        fr_segments segments = {bad[i], 2, zero, zero, NULL, NULL};
         args.tokens = 8;
         args.segments = &segments;
         CHECK_INT(fr_plan_run(b.plan, &args, &error), FR_BAD_USAGE);

@@ -62,6 +62,13 @@ static double attention_flops_full(const fr_node *node, fr_extent extent, fr_pas
     return attention_cost(node, extent, pass, T * w);
 }
 
+/* Keys and values of the window. */
+static int64_t attention_looks_back(const fr_node *node, int input)
+{
+    const fr_attention_options *options = node->attributes;
+    return input == 0 ? 0 : options->window > 0 ? options->window : INT64_MAX;
+}
+
 /* ---- what a sequence keeps ---- */
 
 enum { RING_STEP = 128 };
@@ -123,14 +130,14 @@ typedef struct head_rows {
     int64_t T, width;                /* keys; queries are those from position `shared` on */
     int64_t keys;                    /* rows of k and v there is room for: T, or a ring's */
     int64_t first;                   /* token the row starts at, or would if it were in one piece */
-    int64_t before, shared;          /* positions 0 .. shared-1 lie at tokens before, before + 1, ... */
+    int64_t before, shared;          /* keys 0 .. shared-1 lie at tokens before, before + 1, ... */
     double *k, *v, *dk, *dv;         /* keys x width each; the gradients in the backward pass only */
     double *q, *out, *dout, *dq, *p; /* one query: width each, p has `keys` */
 } head_rows;
 
 static int64_t keys_kept(const fr_call *call)
 {
-    return call->continuing.chunk > 0 ? fr_attention_capacity(call) : call->extent.T;
+    return call->continuing.chunk > 0 ? fr_attention_capacity(call) : call->first + call->extent.T;
 }
 
 static size_t attention_scratch(const fr_call *call)
@@ -157,11 +164,19 @@ static head_rows lay_out_scratch(const fr_call *call)
     return rows;
 }
 
+/* Where token t of the row lies. */
+static int64_t place_of(const head_rows *rows, int64_t t)
+{
+    const fr_segments *segments = rows->call->segments;
+    int64_t at = rows->first + t;
+    return (segments && segments->order ? segments->order[at] : at) - rows->call->first;
+}
+
 /* Head `head` of token t in a tokens x (heads * width) matrix. */
 static void load_head(const head_rows *rows, const void *data, fr_dtype dtype, int heads, int64_t t, int head,
                       double *to)
 {
-    fr_load_doubles(data, dtype, ((rows->first + t) * heads + head) * rows->width, rows->width, to);
+    fr_load_doubles(data, dtype, (place_of(rows, t) * heads + head) * rows->width, rows->width, to);
 }
 
 static void store_head(const head_rows *rows, int input, int heads, int64_t t, int head, const double *values)
@@ -213,7 +228,7 @@ static void attend(const head_rows *rows, int head, int64_t i, int64_t at)
     for (int64_t c = 0; c < width; c++)
         rows->out[c] /= sum;
     double log_sum = largest + log(sum);
-    int64_t place = (rows->first + i) * heads + head;
+    int64_t place = place_of(rows, i) * heads + head;
     fr_store_doubles(call->out[0], call->out_dtype[0], place * width, width, rows->out, false);
     fr_store_doubles(call->out[1], call->out_dtype[1], place, 1, &log_sum, false);
 }
@@ -256,7 +271,8 @@ static void attend_row(head_rows *rows, int64_t first)
         load_keys_and_values(rows, first, kv_head);
         for (int head = kv_head * group; head < (kv_head + 1) * group; head++)
             for (int64_t i = rows->shared; i < rows->T; i++)
-                attend(rows, head, i, i);
+                if (place_of(rows, i) >= 0) /* else nobody asks for this query */
+                    attend(rows, head, i, i);
     }
 }
 
@@ -273,7 +289,7 @@ static void attention_forward(const fr_call *call)
         const fr_segment *segment = &call->segments->list[i];
         rows.before = segment->before;
         rows.shared = segment->before_count;
-        rows.T = rows.shared + segment->count;
+        rows.T = rows.shared + segment->count; /* what is left out lies before every window */
         attend_row(&rows, segment->first - rows.shared);
     }
 }
@@ -327,6 +343,7 @@ const fr_op fr_op_attention = {
     .outputs = 2,
     .infer = attention_infer,
     .continues = true,
+    .looks_back = attention_looks_back,
     .sequence_bytes = attention_sequence_bytes,
     .keeps_inputs = 7,
     .keeps_outputs = 3,

@@ -37,6 +37,12 @@ static size_t smear_scratch(const fr_call *call)
     return (size_t)(4 * call->node->in[X]->columns + 2 * call->node->in[GATE]->columns) * sizeof(double);
 }
 
+static int64_t smear_looks_back(const fr_node *node, int input)
+{
+    (void)node;
+    return input == X;
+}
+
 /* A sequence keeps its last x. */
 static size_t smear_sequence_bytes(const fr_call *call)
 {
@@ -46,9 +52,12 @@ static size_t smear_sequence_bytes(const fr_call *call)
 const void *fr_smear_before(const fr_call *call, int64_t t)
 {
     size_t bytes = smear_sequence_bytes(call);
-    int64_t previous = call->segments ? call->segments->previous[t] : t % call->extent.T ? t - 1 : -1;
-    if (previous >= 0)
-        return (const char *)call->in[X] + (size_t)previous * bytes;
+    if (call->segments) {
+        int64_t previous = call->segments->previous[call->first + t];
+        return previous < 0 ? NULL : (const char *)call->in[X] + (previous - call->first) * (int64_t)bytes;
+    }
+    if (t % call->extent.T)
+        return (const char *)call->in[X] + (size_t)(t - 1) * bytes;
     const fr_sequence *s = call->continuing.chunk > 0 ? &call->sequences[t / call->extent.T] : NULL;
     return s && s->start > 0 ? (const char *)s->memory + call->sequence_offset : NULL;
 }
@@ -127,6 +136,7 @@ const fr_op fr_op_smear = {
     .outputs = 1,
     .infer = smear_infer,
     .continues = true,
+    .looks_back = smear_looks_back,
     .sequence_bytes = smear_sequence_bytes,
     .keeps_inputs = 7,
     .flops = smear_flops,

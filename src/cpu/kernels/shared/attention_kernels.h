@@ -38,7 +38,8 @@ typedef struct attention {
     int64_t rows;             /* of keys and values in memory; T rounded up to a whole block of queries */
     int64_t start, end;       /* positions of the row's queries: [start, end) */
     int64_t base;             /* position of the first key in memory */
-    int64_t token;            /* token of position `start` */
+    int64_t token;            /* token of position `start`; with `order`, its number there */
+    const int32_t *order;     /* see fr_segments; NULL: in order */
     float scale;
 } attention;
 
@@ -48,7 +49,7 @@ static attention attention_of(const fr_call *call)
     attention a = {.call = call, .options = options, .T = call->extent.T, .scale = (float)options->scale};
     a.width = call->node->in[0]->columns / options->heads;
     a.padded = (a.width + PAD - 1) / PAD * PAD;
-    a.rows = (a.T + QUERIES - 1) / QUERIES * QUERIES;
+    a.rows = (call->first + a.T + QUERIES - 1) / QUERIES * QUERIES;
     a.end = a.T;
     if (call->continuing.chunk > 0)
         a.rows = fr_attention_capacity(call) + TILE + QUERIES;
@@ -121,13 +122,18 @@ static void weights_times(const float *weights, int64_t count, const float *rows
 
 /* ---- moving heads in and out --------------------------------------------------------------------------- */
 
-/* Rows [first, first + count) of head `head` as fp32 times `factor`, padded with zeros to a.padded columns
- * and `room` rows. */
+/* The row of the call's matrices that token number `token` lies in. */
+FR_INLINE int64_t row_of(const attention *a, int64_t token)
+{
+    return a->order ? a->order[token] - a->call->first : token - a->call->first;
+}
+
+/* Head `head` of `count` tokens as fp32 times `factor`, padded with zeros to a.padded columns and `room` rows. */
 static void load_rows(const attention *a, const void *data, fr_dtype dtype, int heads, int head,
                       int64_t token, int64_t count, int64_t room, float factor, float *out)
 {
     for (int64_t i = 0; i < room; i++, out += a->padded) {
-        int64_t start = ((token + i) * heads + head) * a->width;
+        int64_t start = i < count ? (row_of(a, token + i) * heads + head) * a->width : 0;
         for (int64_t c = 0; c < a->padded; c += FR_LANES) {
             int64_t left = i < count ? a->width - c : 0;
             vf value = left > 0 ? v_get(data, dtype, start + c, left < FR_LANES ? left : FR_LANES) : v_set(0);
@@ -168,7 +174,7 @@ static void store_rows(const attention *a, void *data, fr_dtype dtype, int heads
                        int64_t count, float factor, bool accumulate, const float *rows)
 {
     for (int64_t i = 0; i < count; i++, rows += a->padded) {
-        int64_t start = ((token + i) * heads + head) * a->width;
+        int64_t start = (row_of(a, token + i) * heads + head) * a->width;
         for (int64_t c = 0; c < a->width; c += FR_LANES)
             v_put_gradient(data, dtype, start + c, lanes_left(a->width, c),
                            v_mul(v_set(factor), v_load(rows + c)), accumulate);
@@ -187,6 +193,7 @@ static key_range keys_of(const attention *a, int64_t q, int64_t tile)
 {
     int64_t window = a->options->window, last = q + QUERIES < a->end ? q + QUERIES : a->end;
     int64_t first = window > 0 && q > window ? (q - window) / STEP * STEP : 0;
+    first = first > a->base ? first : a->base;
     int64_t end = (last + STEP - 1) / STEP * STEP;
     return (key_range){first > tile ? first : tile, end < tile + TILE ? end : tile + TILE};
 }
@@ -208,20 +215,21 @@ static void mask_scores(const attention *a, int64_t q, key_range keys, float *sc
 /* ---- forward ------------------------------------------------------------------------------------------- */
 
 typedef struct forward_memory {
-    float *k, *v;                       /* rows x padded */
+    float *k, *v;                       /* rows + QUERIES x padded */
     float *q, *q_turned, *out, *scores; /* one block of queries; scores TILE x QUERIES */
 } forward_memory;
 
 static size_t forward_floats(const attention *a)
 {
-    return (size_t)(2 * a->rows * a->padded + 3 * QUERIES * a->padded + TILE * QUERIES);
+    return (size_t)(2 * (a->rows + QUERIES) * a->padded + 3 * QUERIES * a->padded + TILE * QUERIES);
 }
 
 static forward_memory forward_lay_out(const attention *a, float *memory)
 {
+    int64_t rows = a->rows + QUERIES; /* a segment may begin and end within a block */
     forward_memory m = {.k = memory};
-    m.v = m.k + a->rows * a->padded;
-    m.q = m.v + a->rows * a->padded;
+    m.v = m.k + rows * a->padded;
+    m.q = m.v + rows * a->padded;
     m.q_turned = m.q + QUERIES * a->padded;
     m.out = m.q_turned + QUERIES * a->padded;
     m.scores = m.out + QUERIES * a->padded;
@@ -262,7 +270,7 @@ static void finish_block(const attention *a, const forward_memory *m, int head, 
     turn_back(a, m->out, m->q);
     store_rows(a, call->out[0], call->out_dtype[0], heads, head, token, count, 1, false, m->q);
     for (int64_t i = 0; i < count; i++)
-        v_put(call->out[1], call->out_dtype[1], (token + i) * heads + head, 1,
+        v_put(call->out[1], call->out_dtype[1], row_of(a, token + i) * heads + head, 1,
               v_set(largest[i] + logf(sums[i])));
 }
 
@@ -424,15 +432,15 @@ static int64_t attention_jobs(const fr_call *call)
     return call->extent.rows * options->kv_heads;
 }
 
-/* Keys and values of positions [from, to) from token `token` on; then `room` rows in all, zero. */
+/* Keys and values of positions [from, to), tokens from number `token` on, and zeros up to position `room`. */
 static void load_keys(const attention *a, const forward_memory *m, int kv_head, int64_t token, int64_t from,
                       int64_t to, int64_t room)
 {
     const fr_call *call = a->call;
     int heads = a->options->kv_heads;
-    int64_t at = from * a->padded;
-    load_rows(a, call->in[1], call->in_dtype[1], heads, kv_head, token, to - from, room, 1, m->k + at);
-    load_rows(a, call->in[2], call->in_dtype[2], heads, kv_head, token, to - from, room, 1, m->v + at);
+    int64_t at = (from - a->base) * a->padded;
+    load_rows(a, call->in[1], call->in_dtype[1], heads, kv_head, token, to - from, room - from, 1, m->k + at);
+    load_rows(a, call->in[2], call->in_dtype[2], heads, kv_head, token, to - from, room - from, 1, m->v + at);
 }
 
 static void attend_queries(const attention *a, const forward_memory *m, int kv_head)
@@ -443,22 +451,60 @@ static void attend_queries(const attention *a, const forward_memory *m, int kv_h
             attend_block(a, m, head, q);
 }
 
-/* One key-value head of all segments. What the memory begins with is remembered, and not loaded again. */
+/* What the memory of keys begins with: positions from `from` on of the row that begins with `count` tokens from
+ * number `token` on. */
+typedef struct loaded_keys {
+    int64_t token, count, from;
+} loaded_keys;
+
+/* Makes the memory begin at position `seen`; whole register tiles are read from it. */
+static void begin_keys(attention *a, const forward_memory *m, int64_t seen)
+{
+    a->base = seen / STEP * STEP;
+    size_t bytes = sizeof(float) * (size_t)((seen - a->base) * a->padded);
+    memset(m->k, 0, bytes);
+    memset(m->v, 0, bytes);
+}
+
+/* The keys that queries [a->start, a->end) of a segment see. What the memory begins with is not loaded again. */
+static void load_segment(attention *a, const forward_memory *m, int kv_head, const fr_segment *s,
+                         loaded_keys *have)
+{
+    int64_t window = a->options->window, row = s->left_out, own = row + s->before_count;
+    int64_t seen = window > 0 && a->start - window > row ? a->start - window : row;
+    bool before = seen < own;
+    if (before && have->token == s->before && have->count >= s->before_count && have->from <= seen) {
+        a->base = have->from / STEP * STEP;
+    } else {
+        begin_keys(a, m, seen);
+        have->from = seen;
+        if (before)
+            load_keys(a, m, kv_head, s->before + seen - row, seen, own, own);
+    }
+    have->token = before ? s->before : s->first;
+    have->count = before ? s->before_count : s->before_count ? 0 : s->count;
+    int64_t from = before ? own : seen;
+    load_keys(a, m, kv_head, s->first + from - own, from, a->end, (a->end + STEP - 1) / STEP * STEP);
+}
+
+/* One key-value head of all segments: the queries of this level, which are the last of each segment. */
 static void forward_segments(attention a, const forward_memory *m, int kv_head)
 {
-    int64_t loaded = -1, loaded_count = 0;
-    for (int64_t i = 0; i < a.call->segments->count; i++) {
-        const fr_segment *s = &a.call->segments->list[i];
-        a.start = s->before_count;
-        a.end = s->before_count + s->count;
-        a.token = s->first;
-        int64_t room = (a.end + QUERIES - 1) / QUERIES * QUERIES - a.start;
-        if (s->before_count && (loaded != s->before || loaded_count < s->before_count))
-            load_keys(&a, m, kv_head, s->before, 0, s->before_count, s->before_count);
-        load_keys(&a, m, kv_head, s->first, a.start, a.end, room);
+    const fr_segments *segments = a.call->segments;
+    loaded_keys have = {-1, 0, 0};
+    a.order = segments->order;
+    for (int64_t i = 0; i < segments->count; i++) {
+        const fr_segment *s = &segments->list[i];
+        int64_t skipped = 0;
+        while (skipped < s->count && row_of(&a, s->first + skipped) < 0)
+            skipped++;
+        if (skipped == s->count)
+            continue;
+        a.token = s->first + skipped;
+        a.start = s->left_out + s->before_count + skipped;
+        a.end = s->left_out + s->before_count + s->count;
+        load_segment(&a, m, kv_head, s, &have);
         attend_queries(&a, m, kv_head);
-        loaded = s->before_count ? s->before : s->first;
-        loaded_count = s->before_count ? s->before_count : s->count;
     }
 }
 
