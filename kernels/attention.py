@@ -98,9 +98,9 @@ def masked(delta, window):
 
 def mask_of(masks, delta, window, dtype):
     """[128, 128] of ones where key <= query <= key + window, keys on partitions; made once for each distance."""
-    for known, mask in masks:
-        if known == delta:
-            return mask
+    for known in masks:
+        if known[0] == delta:
+            return known[1]
     mask = nl.ndarray((P, P), dtype=dtype, buffer=nl.sbuf)
     nisa.memset(dst=mask, value=1.0)
     if delta == 0:
@@ -132,7 +132,8 @@ def apply_mask(masks, p, delta, window):
 
 
 def among(block, ranges):
-    for key, low, high in ranges:
+    for item in ranges:
+        key, low, high = item
         if low <= block and block < high:
             return True
     return False
@@ -149,7 +150,8 @@ def units_of(tile, T, window):
     for key in range(tile):
         ranges.append((key, tile, end))
     order = []
-    for key, low, high in ranges:
+    for item in ranges:
+        key, low, high = item
         while high > low and not seen((high - 1 - key) * P, window):
             high = high - 1
         if high > low:
@@ -196,7 +198,8 @@ def load_tile(q, k, v, first, tile, T, heads, kv_heads, before):
         if head == 0:
             load_blocks(values, v, first + start, size)
     for own in range(kv_heads):
-        for rows, low, high in parts(size):
+        for item in parts(size):
+            rows, low, high = item
             nisa.tensor_copy(
                 dst=ones[own][0:rows, tile + low : tile + high, 0:width],
                 src=values[0:rows, low:high, nl.ds(own * width, width)],
@@ -256,7 +259,8 @@ def finish(sums, out, totals, head, size):
     width = sums.shape[3] - 1
     room = sums.shape[2]
     inverse = nl.ndarray((P, WIDE), dtype=nl.float32, buffer=nl.sbuf)
-    for rows, low, high in parts(size):
+    for item in parts(size):
+        rows, low, high = item
         for at in range(low, high, room):
             end = min(at + room, high)
             if low % room > 0:  # the rest, alone
@@ -278,7 +282,8 @@ def store_tile(o, lse, out, totals, start, size):
     """Outputs and log-sum-exps of a tile of all heads."""
     store_blocks(o, out, start, size)
     logs = nl.ndarray(totals.shape, dtype=nl.float32, buffer=nl.sbuf)
-    for rows, low, high in parts(size):
+    for item in parts(size):
+        rows, low, high = item
         nisa.activation(dst=logs[0:rows, low:high, :], op=nl.log, data=totals[0:rows, low:high, :])
     store_blocks(lse, logs, start, size)
 
@@ -396,7 +401,8 @@ def load_queries(stage, q, k, v, o, do, lse, first, own, member, tile, T, kv_hea
         load_blocks(row[0][:, some, wide], q, start, size, low * group * width)
         load_blocks(row[1][:, some, narrow], k, start, size, low * width)
     products = nl.ndarray((P, WIDE, width), dtype=nl.float32, buffer=nl.sbuf)
-    for rows, low, high in parts(size):
+    for item in parts(size):
+        rows, low, high = item
         if head == 0:
             lses = row[3][0:rows, tile + low : tile + high, :]
             nisa.tensor_scalar(dst=lses, data=lses, op0=nl.multiply, operand0=-1.0)
@@ -479,7 +485,8 @@ def turn(ds, dtype):
         nisa.nc_transpose(
             dst=turned[0:size, i, 0:rows], data=ds[:, nl.ds(i * P, size)], engine=nisa.engine.tensor
         )
-    for size, low, high in parts(keys):
+    for item in parts(keys):
+        size, low, high = item
         nisa.tensor_copy(
             dst=moved[0:size, low:high, 0:rows],
             src=turned[0:size, low:high, 0:rows],
@@ -547,7 +554,8 @@ def store_keys(dk, dv, dk_sums, dv_sums, start, size, column, scale):
     width = dk_sums.shape[2]
     dk_out = nl.ndarray((P, WIDE, width), dtype=dk.dtype, buffer=nl.sbuf)
     dv_out = nl.ndarray((P, WIDE, width), dtype=dv.dtype, buffer=nl.sbuf)
-    for rows, low, high in parts(size):
+    for item in parts(size):
+        rows, low, high = item
         nisa.activation(
             dst=dk_out[0:rows, low:high, :], op=nl.copy, data=dk_sums[0:rows, low:high, :], scale=scale
         )
@@ -593,8 +601,8 @@ def attention_backward(q, k, v, o, lse, do, T, heads, kv_heads, window=0):
                     new_stage(q, k, first, own, T, heads, kv_heads, stages[at - 1] if own > 0 else None)
                 )
                 loaded = []
-            if (member, block // WIDE) not in loaded:
-                loaded.append((member, block // WIDE))
+            if member * blocks_of(T) + block // WIDE not in loaded:
+                loaded.append(member * blocks_of(T) + block // WIDE)
                 load_queries(
                     stages[at], q, k, v, o, do, lse, first, own, member, block // WIDE * WIDE, T, kv_heads
                 )

@@ -42,7 +42,8 @@ def tiles(x):
         count = count * size
     columns = count // nl.tile_size.pmax
     found = []
-    for start, size in pieces(columns):
+    for item in pieces(columns):
+        start, size = item
         found.append((nl.tile_size.pmax, start, size, columns))
     done = columns * nl.tile_size.pmax
     if done < count:

@@ -1,0 +1,97 @@
+"""Soft-capped cross entropy against float64, its gradient against the formula and finite differences."""
+
+import numpy as np
+
+from kernels import _testing as t
+from kernels.cross_entropy import cross_entropy, cross_entropy_backward
+
+# tokens, vocabulary: one segment in part, several chunks, several segments
+SHAPES = ((1, 2), (5, 7), (128, 300), (130, 4097), (3, 9000), (2, 40000))
+
+
+def reference(logits, targets, softcap=15.0):
+    z = softcap * np.tanh(logits / softcap)
+    most = np.max(z, axis=1, keepdims=True)
+    lse = most + np.log(np.sum(np.exp(z - most), axis=1, keepdims=True))
+    wanted = np.take_along_axis(z, np.maximum(targets, 0), axis=1)
+    return (lse - wanted) * (targets >= 0), lse
+
+
+def reference_backward(logits, targets, lse, dnats, softcap=15.0):
+    tanh = np.tanh(logits / softcap)
+    p = np.exp(softcap * tanh - lse)
+    one_hot = np.zeros_like(p)
+    np.put_along_axis(one_hot, np.maximum(targets, 0), 1.0, axis=1)
+    return dnats * (targets >= 0) * (p - one_hot) * (1 - tanh * tanh)
+
+
+def inputs(tokens, vocabulary, dtype, seed=0, scale=4.0):
+    """Logits, targets of which some are missing, and gradients of the losses."""
+    targets = np.random.default_rng(seed).integers(-1, vocabulary, (tokens, 1)).astype(np.int32)
+    return (
+        t.random((tokens, vocabulary), dtype, seed + 1, scale),
+        targets,
+        t.random((tokens, 1), seed=seed + 2),
+    )
+
+
+class CrossEntropy(t.TestCase):
+    def check(self, logits, targets, dnats, dtype, softcap=15.0):
+        nats, lse = reference(t.wide(logits), targets, softcap)
+        got = cross_entropy(logits, targets, softcap)
+        self.assertNear(got[0], nats, 2e-6, 5e-6)
+        self.assertNear(got[1], lse, 2e-6, 2e-6)
+        lse = lse.astype(np.float32)
+        wanted = reference_backward(t.wide(logits), targets, t.wide(lse), t.wide(dnats), softcap)
+        # in bf16 p, tanh**2 and the result are rounded; near the cap 1 - tanh**2 keeps an absolute error
+        largest = np.abs(t.wide(dnats)) * np.exp(softcap * np.tanh(t.wide(logits) / softcap) - t.wide(lse))
+        limit = 1e-5 if dtype == "float32" else 1.2e-2
+        got = t.wide(cross_entropy_backward(logits, targets, lse, dnats, softcap))
+        error = np.abs(got - wanted)
+        self.assertTrue(np.all(error <= limit * (largest + np.abs(wanted))), np.max(error))
+
+    def test_shapes(self):
+        for dtype in t.DTYPES:
+            for tokens, vocabulary in SHAPES:
+                with self.subTest(dtype=dtype, tokens=tokens, vocabulary=vocabulary):
+                    self.check(*inputs(tokens, vocabulary, dtype), dtype)
+
+    def test_edges(self):
+        for dtype in t.DTYPES:
+            logits, targets, dnats = inputs(140, 50, dtype)
+            with self.subTest(dtype=dtype):
+                self.check(t.edges((140, 50), dtype), targets, dnats, dtype)  # far beyond the cap
+                self.check(t.cast(np.zeros((140, 50)), dtype), targets, dnats, dtype)
+                self.check(logits, np.full_like(targets, 49), dnats, dtype, 30.0)
+
+    def test_no_targets(self):
+        logits, targets, dnats = inputs(130, 20, "float32")
+        targets[:] = -1
+        nats, lse = cross_entropy(logits, targets)
+        self.assertNear(nats, np.zeros((130, 1)), 0)
+        self.assertNear(cross_entropy_backward(logits, targets, lse, dnats), np.zeros((130, 20)), 0)
+
+    def test_finite_differences(self):
+        logits, targets, dnats = inputs(4, 5, "float32")
+        lse = cross_entropy(logits, targets)[1]
+        wanted = t.gradient(lambda x: reference(x, targets)[0], [t.wide(logits)], 0, t.wide(dnats))
+        self.assertNear(cross_entropy_backward(logits, targets, lse, dnats), wanted, 1e-4, 1e-6)
+
+
+def rows():
+    found = []
+    for dtype in ("bfloat16", "float32"):
+
+        def forward(dtype=dtype):
+            return list(inputs(512, 32768, dtype)[0:2])
+
+        def backward(dtype=dtype):
+            logits, targets, dnats = inputs(512, 32768, dtype)
+            return [logits, targets, cross_entropy(logits, targets)[1], dnats]
+
+        found.append(t.Row(cross_entropy, "512x32768", dtype, forward, reference))
+        found.append(t.Row(cross_entropy_backward, "512x32768", dtype, backward, reference_backward))
+    return found
+
+
+ROWS = rows()

@@ -1,0 +1,99 @@
+"""Rotary embedding with QK norm against float64, its gradient against the formula and finite differences."""
+
+import numpy as np
+
+from kernels import _testing as t
+from kernels.rotary_norm import EPS, rotary_norm, rotary_norm_backward
+
+# T, rows, heads, head width
+SHAPES = ((1, 1, 1, 2), (5, 2, 3, 8), (128, 1, 2, 64), (130, 3, 5, 128), (257, 1, 10, 64), (640, 2, 4, 128))
+
+
+def angles(T, width, base=100000.0):
+    """T x width: cosines, then sines."""
+    angle = np.arange(T)[:, None] * base ** (-2 * np.arange(width // 2) / width)
+    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+
+
+def rotated(x, table, heads, sign):
+    """x turned by minus the angles (sign 1) or back (-1), tokens x heads x head width."""
+    T, width = table.shape
+    x = x.reshape(x.shape[0], heads, 2, width // 2)
+    cos, sin = (np.tile(part, (x.shape[0] // T, 1))[:, None, :] for part in np.split(table, 2, axis=1))
+    first, second = x[:, :, 0], x[:, :, 1]
+    turned = (first * cos + sign * second * sin, second * cos - sign * first * sin)
+    return np.concatenate(turned, axis=2)
+
+
+def reference(x, table, heads, gain=1.2, eps=EPS):
+    u = rotated(x, table, heads, 1)
+    return (gain * u / np.sqrt(np.mean(u * u, axis=-1, keepdims=True) + eps)).reshape(x.shape)
+
+
+def reference_backward(x, table, dy, heads, gain=1.2, eps=EPS):
+    """Step by step: through the norm, then through the rotation."""
+    u = rotated(x, table, heads, 1)
+    root = 1 / np.sqrt(np.mean(u * u, axis=-1, keepdims=True) + eps)
+    d = gain * dy.reshape(u.shape)
+    du = root * (d - u * root**2 * np.mean(d * u, axis=-1, keepdims=True))
+    return rotated(du.reshape(x.shape), table, heads, -1).reshape(x.shape)
+
+
+class RotaryNorm(t.TestCase):
+    def check(self, x, dy, T, heads, dtype):
+        limit = 1e-6 if dtype == "float32" else 1.2e-2
+        table = angles(T, x.shape[1] // heads)
+        wanted = reference(t.wide(x), t.wide(table), heads)
+        self.assertNear(rotary_norm(x, table, heads), wanted, 0, limit * np.max(np.abs(wanted)))
+        wanted = reference_backward(t.wide(x), t.wide(table), t.wide(dy), heads)
+        # terms cancel: what is rounded is as large as r dy
+        size = t.wide(x).reshape(x.shape[0], heads, -1)
+        root = 1 / np.sqrt(np.mean(size**2, axis=-1, keepdims=True) + EPS)
+        scale = np.abs(t.wide(dy)).reshape(size.shape).max(axis=-1, keepdims=True) * root
+        scale = np.broadcast_to(scale, size.shape).reshape(x.shape)
+        error = np.abs(t.wide(rotary_norm_backward(x, table, dy, heads)) - wanted)
+        self.assertTrue(np.all(error <= 3 * limit * (scale + np.abs(wanted))), np.max(error / scale))
+
+    def test_shapes(self):
+        for dtype in t.DTYPES:
+            for T, rows, heads, width in SHAPES:
+                with self.subTest(dtype=dtype, T=T, rows=rows, heads=heads, width=width):
+                    shape = (T * rows, heads * width)
+                    self.check(t.random(shape, dtype, T), t.random(shape, dtype, T + 1), T, heads, dtype)
+
+    def test_edges(self):
+        for dtype in t.DTYPES:
+            with self.subTest(dtype=dtype):
+                x, dy = t.random((130, 64), dtype), t.edges((130, 64), dtype, 1)
+                self.check(x, dy, 130, 2, dtype)
+                self.check(t.edges((130, 64), dtype), x, 130, 2, dtype)
+
+    def test_zeros_stay_zeros(self):
+        zeros = np.zeros((3, 8), np.float32)
+        self.assertNear(rotary_norm(zeros, angles(3, 4), 2), zeros, 0)
+        self.assertNear(rotary_norm_backward(zeros, angles(3, 4), zeros, 2), zeros, 0)
+
+    def test_finite_differences(self):
+        x, dy, table = t.random((4, 8), seed=3), t.random((4, 8), seed=4), angles(2, 4)
+        wanted = t.gradient(lambda v: reference(v, t.wide(table), 2), [t.wide(x)], 0, t.wide(dy))
+        self.assertNear(rotary_norm_backward(x, table, dy, 2), wanted, 1e-5, 1e-6)
+
+
+def rows():
+    found = []
+    for heads, width, dtype in ((5, 128, "bfloat16"), (8, 64, "bfloat16"), (5, 128, "float32")):
+        shape = (8192, heads * width)
+        name = f"4 rows of 2048, {heads} heads of {width}"
+
+        def forward(shape=shape, width=width, heads=heads, dtype=dtype):
+            return [t.random(shape, dtype, 1), angles(2048, width), heads]
+
+        def backward(shape=shape, width=width, heads=heads, dtype=dtype):
+            return [t.random(shape, dtype, 1), angles(2048, width), t.random(shape, dtype, 2), heads]
+
+        found.append(t.Row(rotary_norm, name, dtype, forward, reference))
+        found.append(t.Row(rotary_norm_backward, name, dtype, backward, reference_backward))
+    return found
+
+
+ROWS = rows()
