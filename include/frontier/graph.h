@@ -153,6 +153,11 @@ fr_tensor *fr_head_logits(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_head_op
 fr_tensor *fr_head_loss(fr_graph *g, fr_tensor *x, fr_tensor *head, fr_tensor *targets,
                         fr_head_options options);
 
+/* The two functions the loss is made of, for one row. z = softcap(l); softcap 0 is off. */
+double fr_softcap(double logit, double softcap);
+/* Nats of a row of capped logits z, which become scale * d nats / d l. Target -1: no nats, no gradient. */
+double fr_cross_entropy_row(double *z, int64_t count, int32_t target, double softcap, double scale);
+
 /* ---- reading a graph ------------------------------------------------------------------------------ */
 
 int fr_graph_nodes(const fr_graph *graph);

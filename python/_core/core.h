@@ -137,6 +137,14 @@ PyObject *table_rules(PyObject *module, PyObject *unused);
 PyObject *table_dtypes(PyObject *module, PyObject *unused);
 PyObject *table_operators(PyObject *module, PyObject *unused);
 
+/* reference.c, updates.c: the trainer's operators and optimizer steps */
+PyObject *reference_run(PyObject *module, PyObject *args);
+PyObject *reference_operators(PyObject *module, PyObject *unused);
+PyObject *update_adamw(PyObject *module, PyObject *args);
+PyObject *update_muon(PyObject *module, PyObject *args);
+PyObject *update_sum_squares(PyObject *module, PyObject *array);
+PyObject *update_cross_entropy(PyObject *module, PyObject *args);
+
 /* types: one maker per file */
 PyTypeObject *make_core_type(PyObject *module);
 PyTypeObject *make_storage_type(PyObject *module);

@@ -93,6 +93,12 @@ static PyMethodDef functions[] = {
     {"rules", table_rules, METH_NOARGS, "the rules"},
     {"dtypes", table_dtypes, METH_NOARGS, "{name: bytes}"},
     {"operators", table_operators, METH_NOARGS, "names of ALU operators and activation functions"},
+    {"reference", reference_run, METH_VARARGS, "one pass of an operator of the trainer"},
+    {"reference_operators", reference_operators, METH_NOARGS, "{operator: names of its reference kernels}"},
+    {"adamw", update_adamw, METH_VARARGS, "the trainer's AdamW step, in place"},
+    {"muon", update_muon, METH_VARARGS, "the trainer's Muon step, in place"},
+    {"sum_squares", update_sum_squares, METH_O, "of a flat float32 vector"},
+    {"cross_entropy", update_cross_entropy, METH_VARARGS, "nats and gradients of rows of logits, in place"},
     {NULL, NULL, 0, NULL},
 };
 

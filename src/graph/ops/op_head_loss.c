@@ -73,14 +73,13 @@ static chunk lay_out_scratch(const fr_call *call)
 static void chunk_logits(const chunk *part)
 {
     int64_t vocab = part->options->vocab, columns = part->columns;
-    double cap = part->options->softcap;
     for (int64_t i = 0; i < part->count; i++)
         fr_load_input(part->call, X, part->first + i, part->x + i * columns);
     for (int64_t v = 0; v < vocab; v++) {
         fr_load_input(part->call, HEAD, v, part->w);
         for (int64_t i = 0; i < part->count; i++) {
             double logit = fr_dot(part->x + i * columns, part->w, columns);
-            part->logits[i * vocab + v] = cap > 0 ? cap * tanh(logit / cap) : logit;
+            part->logits[i * vocab + v] = fr_softcap(logit, part->options->softcap);
         }
     }
 }
@@ -95,21 +94,29 @@ static double log_sum_exp(const double *z, int64_t count)
     return largest + log(sum);
 }
 
+double fr_softcap(double logit, double softcap)
+{
+    return softcap > 0 ? softcap * tanh(logit / softcap) : logit;
+}
+
+double fr_cross_entropy_row(double *z, int64_t count, int32_t target, double softcap, double scale)
+{
+    if (target < 0) {
+        fr_zero(z, count);
+        return 0;
+    }
+    double total = log_sum_exp(z, count), nats = total - z[target];
+    for (int64_t v = 0; v < count; v++) {
+        double slope = softcap > 0 ? 1 - (z[v] / softcap) * (z[v] / softcap) : 1;
+        z[v] = scale * (exp(z[v] - total) - (v == target ? 1 : 0)) * slope;
+    }
+    return nats;
+}
+
 /* Nats of one token; its logits z become d l. */
 static double token_loss(const chunk *part, int32_t target, double *z)
 {
-    int64_t vocab = part->options->vocab;
-    double cap = part->options->softcap;
-    if (target < 0) {
-        fr_zero(z, vocab);
-        return 0;
-    }
-    double total = log_sum_exp(z, vocab), nats = total - z[target];
-    for (int64_t v = 0; v < vocab; v++) {
-        double slope = cap > 0 ? 1 - (z[v] / cap) * (z[v] / cap) : 1;
-        z[v] = part->scale * (exp(z[v] - total) - (v == target ? 1 : 0)) * slope;
-    }
-    return nats;
+    return fr_cross_entropy_row(z, part->options->vocab, target, part->options->softcap, part->scale);
 }
 
 /* d x of the chunk's tokens and the chunk's share of d W. */
