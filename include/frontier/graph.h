@@ -112,6 +112,9 @@ typedef struct fr_add_scaled_options {
 typedef struct fr_value_gate_options {
     double range;
 } fr_value_gate_options;
+typedef struct fr_leaky_options {
+    double slope;
+} fr_leaky_options;
 /* node->attributes of the built-in operators is the options struct above with every default filled in
  * (eps, gain, scale, weight); operators without options have NULL. */
 
@@ -130,6 +133,7 @@ fr_tensor *fr_rotary(fr_graph *g, fr_tensor *x, fr_rotary_options options);
 /* Causal softmax attention within each row. Output 1: log-sum-exp of the scaled scores, tokens x heads. */
 fr_tensor *fr_attention(fr_graph *g, fr_tensor *q, fr_tensor *k, fr_tensor *v, fr_attention_options options);
 fr_tensor *fr_relu_squared(fr_graph *g, fr_tensor *x);
+fr_tensor *fr_leaky_relu_squared(fr_graph *g, fr_tensor *x, double slope); /* max(x, slope x)^2 */
 fr_tensor *fr_gelu(fr_graph *g, fr_tensor *x); /* tanh form */
 fr_tensor *fr_swiglu(fr_graph *g, fr_tensor *gate, fr_tensor *up); /* silu(gate) * up */
 fr_tensor *fr_add(fr_graph *g, fr_tensor *x, fr_tensor *y); /* stream */
@@ -140,6 +144,8 @@ fr_tensor *fr_add_scaled(fr_graph *g, fr_tensor *x, double sign, fr_tensor *scal
 /* x_t + lambda sigmoid(<gate, x_t[0:gate.columns]>) x_{t-1}; stream.
  * The first position of a row is unchanged. */
 fr_tensor *fr_smear(fr_graph *g, fr_tensor *x, fr_tensor *gate, fr_tensor *lambda);
+/* taps[0] x_t + taps[1] x_{t-1}, channel by channel; taps 2 x columns; stream. Before a row there are zeros. */
+fr_tensor *fr_two_tap(fr_graph *g, fr_tensor *x, fr_tensor *taps);
 /* v + range * sigmoid(gate h[0:gate.columns]) * e per kv head; gate is kv_heads x channels. */
 fr_tensor *fr_value_gate(fr_graph *g, fr_tensor *v, fr_tensor *e, fr_tensor *h, fr_tensor *gate,
                          double range);
@@ -340,7 +346,7 @@ fr_status fr_node_expect(const fr_node *node, int input, int64_t rows, int64_t c
 /* For `infer`: says what output i is. */
 void fr_node_output(fr_node *node, int output, fr_kind kind, int64_t rows, int64_t columns);
 
-/* Where x of the token before t lies, for smear; NULL at position 0. And what smear keeps of a sequence:
+/* Where x of the token before t lies, for smear and two_tap; NULL at position 0. And what they keep of a sequence:
  * the last x of every row, once all have been read. */
 const void *fr_smear_before(const fr_call *call, int64_t t);
 void fr_smear_remember(const fr_call *call);

@@ -20,12 +20,16 @@
 static const struct {
     const char *op, *inputs;
 } inputs_of[] = {
-    {"embed", "pi"},        {"embed_positions", "tp"}, {"rms_norm", "tp"},
-    {"layer_norm", "tpp"},  {"linear", "tp"},          {"add_bias", "tp"},
-    {"rotary", "t"},        {"attention", "ttt"},      {"relu_squared", "t"},
-    {"gelu", "t"},          {"swiglu", "tt"},          {"add", "tt"},
-    {"blend", "ptpt"},      {"add_scaled", "tpt"},     {"smear", "tpp"},
-    {"value_gate", "tttp"}, {"head_logits", "tp"},     {"head_loss", "tpip"},
+    {"embed", "pi"},       {"embed_positions", "tp"},
+    {"rms_norm", "tp"},    {"layer_norm", "tpp"},
+    {"linear", "tp"},      {"add_bias", "tp"},
+    {"rotary", "t"},       {"attention", "ttt"},
+    {"relu_squared", "t"}, {"leaky_relu_squared", "t"},
+    {"two_tap", "tp"},     {"gelu", "t"},
+    {"swiglu", "tt"},      {"add", "tt"},
+    {"blend", "ptpt"},     {"add_scaled", "tpt"},
+    {"smear", "tpp"},      {"value_gate", "tttp"},
+    {"head_logits", "tp"}, {"head_loss", "tpip"},
 };
 
 typedef enum option_type { REAL, INT, INT64, FLAG } option_type;
@@ -56,6 +60,7 @@ static const struct {
     OPTION("head_loss", REAL, fr_head_options, softcap),
     OPTION("head_loss", REAL, fr_head_options, weight),
     OPTION("add_scaled", REAL, fr_add_scaled_options, sign),
+    OPTION("leaky_relu_squared", REAL, fr_leaky_options, slope),
     OPTION("value_gate", REAL, fr_value_gate_options, range),
 };
 
@@ -66,6 +71,7 @@ typedef union any_options {
     fr_head_options head;
     fr_add_scaled_options add_scaled;
     fr_value_gate_options value_gate;
+    fr_leaky_options leaky;
 } any_options;
 
 enum { COUNT_INPUTS = sizeof inputs_of / sizeof inputs_of[0] };

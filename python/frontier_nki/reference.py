@@ -141,6 +141,18 @@ def relu_squared_backward(x, dy):
     return _Call("relu_squared", {"x": x}).backward(dy)
 
 
+@_listed("leaky_relu_squared")
+def leaky_relu_squared(x, slope=0.5):
+    """max(x, slope x) ** 2, element by element; 0 <= slope < 1."""
+    return _like(_Call("leaky_relu_squared", {"x": x}, {"slope": slope}).forward(), x)
+
+
+@_listed("leaky_relu_squared")
+def leaky_relu_squared_backward(x, dy, slope=0.5):
+    """dx = 2 max(x, slope**2 x) dy"""
+    return _Call("leaky_relu_squared", {"x": x}, {"slope": slope}).backward(dy)
+
+
 @_listed("gelu")
 def gelu(x):
     """The tanh form of GELU, element by element."""
@@ -215,7 +227,9 @@ def rotary(x, heads, base=100000.0, interleaved=False, norm=False, gain=1.0, eps
 
 
 @_listed("rotary")
-def rotary_backward(x, dy, heads, base=100000.0, interleaved=False, norm=False, gain=1.0, eps=EPS, length=None):
+def rotary_backward(
+    x, dy, heads, base=100000.0, interleaved=False, norm=False, gain=1.0, eps=EPS, length=None
+):
     """dx"""
     return _rotary(x, heads, base, interleaved, norm, gain, eps, length).backward(dy)
 
@@ -259,6 +273,7 @@ def attention_backward(q, k, v, dy, heads, kv_heads=None, window=0, scale=None, 
 _ACTIVATIONS = {
     "relu_squared": (relu_squared, relu_squared_backward),
     "gelu": (gelu, gelu_backward),
+    "leaky_relu_squared": (leaky_relu_squared, leaky_relu_squared_backward),
 }
 
 
@@ -358,7 +373,9 @@ def _head(x, head, targets, softcap, vocab, scale):
     if targets is None:
         return _Call("head_logits", inputs, options)
     options["weight"] = 1.0
-    return _Call("head_loss", {**inputs, "ids": targets, "scale": np.full((1, 1), scale, np.float32)}, options)
+    return _Call(
+        "head_loss", {**inputs, "ids": targets, "scale": np.full((1, 1), scale, np.float32)}, options
+    )
 
 
 @_listed("head_logits")
@@ -439,6 +456,18 @@ def smear_backward(x, gate, factor, dy, length=None):
     return _smear(x, gate, factor, length).backward(dy)
 
 
+@_listed("two_tap")
+def two_tap(x, taps, length=None):
+    """taps[0] * x[t] + taps[1] * x[t-1], channel by channel; zeros before a sequence; taps (2, channels)."""
+    return _like(_Call("two_tap", {"x": x, "taps": taps}, {}, length).forward(), x)
+
+
+@_listed("two_tap")
+def two_tap_backward(x, taps, dy, length=None):
+    """(dx, dtaps)"""
+    return _Call("two_tap", {"x": x, "taps": taps}, {}, length).backward(dy)
+
+
 @_listed("value_gate")
 def value_gate(v, e, h, gate, scale=3.0):
     """v + scale * sigmoid(gate @ h[:channels of gate]) * e per key-value head; gate (kv_heads, channels)."""
@@ -471,7 +500,19 @@ def muon_orthogonalize(gradient, equalize=False, plus=False, bf16=False):
     weight, momentum = np.zeros((2, rows * columns), np.float32)
     second = np.ones(max(rows, columns), np.float32)
     _core.muon(
-        weight, matrix, momentum, second, rows, columns, 1.0, 0.0, 0.0, 1.0, bool(equalize), bool(plus), bool(bf16)
+        weight,
+        matrix,
+        momentum,
+        second,
+        rows,
+        columns,
+        1.0,
+        0.0,
+        0.0,
+        1.0,
+        bool(equalize),
+        bool(plus),
+        bool(bf16),
     )
     return -weight.reshape(rows, columns)
 

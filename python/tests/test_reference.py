@@ -75,6 +75,16 @@ def naive_attention(q, k, v, heads, kv_heads, window):
 # name: (function of float64 arrays, its inputs, how to call the backward function)
 GRADIENTS = {
     "relu_squared": (reference.relu_squared, [numbers(5, 7)], reference.relu_squared_backward),
+    "leaky_relu_squared": (
+        reference.leaky_relu_squared,
+        [numbers(5, 7)],
+        reference.leaky_relu_squared_backward,
+    ),
+    "two_tap": (
+        reference.two_tap,
+        [numbers(2, 4, 6), numbers(2, 6, seed=1)],
+        reference.two_tap_backward,
+    ),
     "gelu": (reference.gelu, [numbers(5, 7)], reference.gelu_backward),
     "swiglu": (reference.swiglu, [numbers(5, 7), numbers(5, 7, seed=1)], reference.swiglu_backward),
     "rms_norm": (reference.rms_norm, [numbers(5, 7)], reference.rms_norm_backward),
@@ -176,7 +186,10 @@ class Forward(unittest.TestCase):
     def test_elements(self):
         x = numbers(3, 5).astype(np.float32)
         self.near(reference.relu_squared(x), np.maximum(x, 0) ** 2)
+        self.near(reference.leaky_relu_squared(x, 0.35), np.maximum(x, 0.35 * x) ** 2)
         self.near(reference.rms_norm(x), rms(x))
+        taps = numbers(2, 5, seed=1).astype(np.float32)
+        self.near(reference.two_tap(x, taps), taps[0] * x + taps[1] * np.vstack([0 * x[:1], x[:-1]]))
         self.near(reference.ema_blend(x, x + 1, 0.9), x + 0.1)
         self.assertEqual(reference.relu_squared(x).dtype, np.float32)
         self.assertEqual(reference.relu_squared(x.astype(np.float64)).dtype, np.float64)

@@ -151,6 +151,12 @@ TEST(shapes_are_checked)
     fr_smear(graph, tokens_by(4), matrix("gate", 1, 5), matrix("lambda", 1, 1));
     expect_mistake("smear", "5 channels of 4");
     begin();
+    fr_two_tap(graph, tokens_by(4), matrix("taps", 3, 4));
+    expect_mistake("taps", "must be 2 x 4");
+    begin();
+    fr_leaky_relu_squared(graph, tokens_by(4), 1);
+    expect_mistake("leaky_relu_squared", "slope of 1");
+    begin();
     fr_gelu(graph, matrix("w", 3, 4));
     expect_mistake("gelu", "must be tokens x 4");
     begin();

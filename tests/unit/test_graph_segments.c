@@ -103,6 +103,39 @@ TEST(a_plan_may_begin_in_the_middle)
     fr_graph_free(g);
 }
 
+/* Six tokens in one row, and two at a time of a sequence that continues. */
+TEST(two_taps_continue)
+{
+    static const char *const outputs[] = {"y"};
+    fr_graph *g = fr_graph_create(&error);
+    fr_tensor *table = fr_parameter(g, "table", 11, 5, fr_init_normal(1), "embedding");
+    fr_tensor *taps = fr_parameter(g, "taps", 2, 5, fr_init_normal(1), "matrix");
+    fr_name(g, fr_two_tap(g, fr_embed(g, table, fr_input_ids(g, "tokens")), taps), "y");
+    fr_plan_options options = {.extent = {1, 6}, .numerics = FR_NUMERICS_F64, .outputs = outputs, .output_count = 1};
+    bench whole, part;
+    bool ready = bench_open(&whole, g, &options, 11);
+    options.extent.T = options.continuing.chunk = 2;
+    ready = bench_open(&part, g, &options, 11) && ready;
+    void *memory = ready ? fr_allocate(fr_plan_sequence_bytes(part.plan)) : NULL;
+    for (int64_t start = 0; ready && start < 6; start += 2) {
+        fr_sequence sequence = {memory, start, 2};
+        fr_binding tokens = {"tokens", whole.tokens + start};
+        fr_run_args args = part.args;
+        args.inputs = &tokens;
+        args.input_count = 1;
+        args.sequences = &sequence;
+        if (start == 0)
+            CHECK_OK(fr_plan_run(whole.plan, &whole.args, &error));
+        CHECK_OK(fr_plan_run(part.plan, &args, &error));
+        for (int64_t i = 0; i < 10; i++)
+            CHECK(bench_output(&part, "y", i) == bench_output(&whole, "y", start * 5 + i));
+    }
+    fr_deallocate(memory);
+    bench_free(&whole);
+    bench_free(&part);
+    fr_graph_free(g);
+}
+
 TEST(segments_that_make_no_sense_are_refused)
 {
     static const fr_segment bad[][2] = {{{0, 4, 0, 0, 0}, {5, 3, 0, 0, 0}},   /* a gap */

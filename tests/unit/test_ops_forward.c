@@ -298,6 +298,18 @@ static void check_relu_squared(void)
     end_trial(&t);
 }
 
+static void check_leaky_relu_squared(void)
+{
+    fr_graph *g = fr_graph_create(NULL);
+    trial t = trial_of(g, fr_leaky_relu_squared(g, leaf(g, "x", N, 3), 0.35));
+    if (run_trial(&t))
+        for (int64_t i = 0; i < 3 * N; i++) {
+            double x = at(&t, "x", i / 3, i % 3), y = x > 0 ? x : 0.35 * x;
+            expect(&t, i / 3, i % 3, y * y);
+        }
+    end_trial(&t);
+}
+
 /* Values from tables of the tanh form. */
 static void check_gelu(void)
 {
@@ -387,6 +399,19 @@ static void check_smear(void)
     end_trial(&t);
 }
 
+static void check_two_tap(void)
+{
+    fr_graph *g = fr_graph_create(NULL);
+    trial t = trial_of(g, fr_two_tap(g, leaf(g, "x", N, 5), matrix(g, "taps", 2, 5)));
+    if (run_trial(&t))
+        for (int64_t n = 0; n < N; n++)
+            for (int64_t c = 0; c < 5; c++) {
+                double before = n % T ? at(&t, "x", n - 1, c) : 0;
+                expect(&t, n, c, at(&t, "taps", 0, c) * at(&t, "x", n, c) + at(&t, "taps", 1, c) * before);
+            }
+    end_trial(&t);
+}
+
 static void check_value_gate(void)
 {
     fr_graph *g = fr_graph_create(NULL);
@@ -405,16 +430,27 @@ static const struct {
     const char *op;
     void (*check)(void);
 } cases[] = {
-    {"embed", check_embed},         {"embed_positions", check_embed_positions},
-    {"rms_norm", check_rms_norm},   {"layer_norm", check_layer_norm},
-    {"linear", check_linear},       {"head_logits", check_head_logits},
-    {"head_loss", check_head_loss}, {"rotary", check_rotary},
-    {"attention", check_attention}, {"attention", check_log_sum_exp},
-    {"gelu", check_gelu},           {"relu_squared", check_relu_squared},
-    {"swiglu", check_swiglu},       {"add", check_add},
-    {"blend", check_blend},         {"add_scaled", check_add_scaled},
-    {"smear", check_smear},         {"value_gate", check_value_gate},
+    {"embed", check_embed},
+    {"embed_positions", check_embed_positions},
+    {"rms_norm", check_rms_norm},
+    {"layer_norm", check_layer_norm},
+    {"linear", check_linear},
+    {"head_logits", check_head_logits},
+    {"head_loss", check_head_loss},
+    {"rotary", check_rotary},
+    {"attention", check_attention},
+    {"attention", check_log_sum_exp},
+    {"gelu", check_gelu},
+    {"relu_squared", check_relu_squared},
+    {"swiglu", check_swiglu},
+    {"add", check_add},
+    {"blend", check_blend},
+    {"add_scaled", check_add_scaled},
+    {"smear", check_smear},
+    {"value_gate", check_value_gate},
     {"add_bias", check_add_bias},
+    {"two_tap", check_two_tap},
+    {"leaky_relu_squared", check_leaky_relu_squared},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 

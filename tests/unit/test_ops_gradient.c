@@ -100,6 +100,16 @@ static void build_relu_squared(fr_graph *g, int64_t tokens)
     probe(g, fr_relu_squared(g, leaf(g, "x", tokens, 9)));
 }
 
+static void build_leaky_relu_squared(fr_graph *g, int64_t tokens)
+{
+    probe(g, fr_leaky_relu_squared(g, leaf(g, "x", tokens, 9), 0.35));
+}
+
+static void build_two_tap(fr_graph *g, int64_t tokens)
+{
+    probe(g, fr_two_tap(g, leaf(g, "x", tokens, 5), matrix(g, "taps", 2, 5)));
+}
+
 static void build_add(fr_graph *g, int64_t tokens)
 {
     probe(g, fr_add(g, leaf(g, "x", tokens, 5), leaf(g, "y", tokens, 5)));
@@ -208,6 +218,8 @@ static const gradient_case cases[] = {
     {"attention", "window", build_attention_window},
     {"attention", "one tensor three times", build_attention_one_tensor},
     {"relu_squared", "plain", build_relu_squared},
+    {"leaky_relu_squared", "plain", build_leaky_relu_squared},
+    {"two_tap", "plain", build_two_tap},
     {"add", "plain", build_add},
     {"blend", "plain", build_blend},
     {"blend", "one tensor twice", build_blend_one_tensor},
