@@ -296,9 +296,12 @@ def warm_up():
 
 
 @nki.jit
-def attention(q, k, v, T, heads, kv_heads, window=0):
-    """(o, lse): o = softmax(q k' / sqrt(head width)) v, where query i of a row sees keys 0 <= i - j (<= window), and the log of the sum of
-    exponentials, tokens x heads in float32"""
+def attention(q, k, v, heads, kv_heads=0, window=0, length=0):
+    """(o, lse): o = softmax(q k' / sqrt(head width)) v in each row of `length` tokens (0: all are one), where query i sees keys j with 0 <= i - j
+    (<= window, unless that is 0); lse, tokens x heads in float32, is the log of the sum of exponentials. kv_heads 0: as many as heads.
+    """
+    T = length if length > 0 else q.shape[0]
+    kv_heads = kv_heads if kv_heads > 0 else heads
     width = q.shape[1] // heads
     o = nl.ndarray(q.shape, dtype=q.dtype, buffer=nl.shared_hbm)
     lse = nl.ndarray((q.shape[0], heads), dtype=nl.float32, buffer=nl.shared_hbm)
@@ -573,8 +576,10 @@ def changes(units, i, part):
 
 
 @nki.jit
-def attention_backward(q, k, v, o, lse, do, T, heads, kv_heads, window=0):
+def attention_backward(q, k, v, o, lse, do, heads, kv_heads=0, window=0, length=0):
     """(dq, dk, dv) of o, lse = attention(q, k, v, ...)"""
+    T = length if length > 0 else q.shape[0]
+    kv_heads = kv_heads if kv_heads > 0 else heads
     width = q.shape[1] // heads
     group = heads // kv_heads
     scale = 1.0 / width**0.5

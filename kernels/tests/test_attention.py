@@ -35,7 +35,7 @@ def parts(T, rows, heads, kv_heads, width):
             )
 
 
-def reference(q, k, v, T, heads, kv_heads, window=0):
+def reference(q, k, v, heads, kv_heads, window, T):
     width = q.shape[1] // heads
     o, lse, mask = np.zeros_like(q), np.zeros((q.shape[0], heads)), seen(T, window)
     for own, shared, number in parts(T, q.shape[0] // T, heads, kv_heads, width):
@@ -46,7 +46,7 @@ def reference(q, k, v, T, heads, kv_heads, window=0):
     return o, lse
 
 
-def reference_backward(q, k, v, o, lse, do, T, heads, kv_heads, window=0):
+def reference_backward(q, k, v, o, lse, do, heads, kv_heads, window, T):
     width = q.shape[1] // heads
     dq, dk, dv, mask = np.zeros_like(q), np.zeros_like(k), np.zeros_like(v), seen(T, window)
     for own, shared, number in parts(T, q.shape[0] // T, heads, kv_heads, width):
@@ -88,25 +88,25 @@ class Attention(t.TestCase):
             for T, rows, heads, kv_heads, width, window in SHAPES:
                 with self.subTest(dtype=dtype, T=T, heads=heads, width=width, window=window):
                     qkv, do = inputs(T, rows, heads, kv_heads, width, dtype)
-                    self.check(qkv, do, dtype, T, heads, kv_heads, window)
+                    self.check(qkv, do, dtype, heads, kv_heads, window, T)
 
     def test_long_vectors(self):
         """Scores near the documented bound of 36."""
         for dtype in t.DTYPES:
             with self.subTest(dtype=dtype):
                 (q, k, v), do = inputs(200, 1, 1, 1, 16, dtype, length=2.9)
-                self.check([q, q, v], do, dtype, 200, 1, 1)
+                self.check([q, q, v], do, dtype, 1, 1, 0, 200)
 
     def test_equal_scores(self):
         """Queries of zero see the mean of the values so far."""
         q, v = np.zeros((140, 8), np.float32), t.edges((140, 8))
-        o, lse = attention(q, q, v, 140, 1, 1)
+        o, lse = attention(q, q, v, 1)
         so_far = np.arange(1, 141)[:, None]
         self.assertNear(o, np.cumsum(t.wide(v), axis=0) / so_far, 1e-4, 1e-2)
         self.assertNear(lse, np.log(so_far), 1e-6, 1e-6)
 
     def test_finite_differences(self):
-        shape = (6, 2, 1, 3)
+        shape = (2, 1, 3, 6)
         qkv, do = inputs(6, 1, 2, 1, 4, "float32")
         o, lse = reference(*[t.wide(x) for x in qkv], *shape)
         got = attention_backward(*qkv, o.astype(np.float32), lse.astype(np.float32), do, *shape)
@@ -127,13 +127,13 @@ def rows():
         shape = f"T 2048, {heads} heads of {width}"
         shape += f" on {kv_heads}" if kv_heads < heads else ""
         shape += f", window {window}" if window else ""
-        args = (2048, heads, kv_heads, window)
+        args = (heads, kv_heads, window, 2048)
 
         def forward(args=args, width=width):
-            return [*inputs(args[0], 1, args[1], args[2], width, "bfloat16")[0], *args]
+            return [*inputs(2048, 1, *args[:2], width, "bfloat16")[0], *args]
 
         def backward(args=args, width=width):
-            qkv, do = inputs(args[0], 1, args[1], args[2], width, "bfloat16")
+            qkv, do = inputs(2048, 1, *args[:2], width, "bfloat16")
             return [*qkv, *attention(*qkv, *args), do, *args]
 
         work = (2048, heads, width, window)

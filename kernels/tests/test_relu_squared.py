@@ -3,7 +3,12 @@
 import numpy as np
 
 from kernels import _testing as t
-from kernels.relu2 import leaky_relu2, leaky_relu2_backward, relu2, relu2_backward
+from kernels.relu_squared import (
+    leaky_relu_squared,
+    leaky_relu_squared_backward,
+    relu_squared,
+    relu_squared_backward,
+)
 
 SLOPE = 0.5
 SHAPES = ((128, 64), (1, 1), (3, 5), (127, 129), (300, 513), (40, 100, 7))
@@ -30,13 +35,15 @@ class ReluSquared(t.TestCase):
         half = t.ULP[dtype] / 2 * 1.001
         wide, up = t.wide(x), t.wide(dy)
         rounds = 1 if dtype == "bfloat16" else 2  # in bf16 all but the last operation are exact
-        self.assertNear(relu2(x), reference(wide), half)
-        self.assertNear(relu2_backward(x, dy), reference_backward(wide, up), half)
-        self.assertNear(leaky_relu2(x, 0.5), reference(wide, 0.5), rounds * half)
-        self.assertNear(leaky_relu2_backward(x, dy, 0.5), reference_backward(wide, up, 0.5), rounds * half)
+        self.assertNear(relu_squared(x), reference(wide), half)
+        self.assertNear(relu_squared_backward(x, dy), reference_backward(wide, up), half)
+        self.assertNear(leaky_relu_squared(x, 0.5), reference(wide, 0.5), rounds * half)
+        self.assertNear(
+            leaky_relu_squared_backward(x, dy, 0.5), reference_backward(wide, up, 0.5), rounds * half
+        )
         # another slope is rounded itself, and so is its product with x before it is squared
-        self.assertNear(leaky_relu2(x, 0.3), reference(wide, 0.3), 5 * half)
-        self.assertNear(leaky_relu2_backward(x, dy, 0.3), reference_backward(wide, up, 0.3), 3 * half)
+        self.assertNear(leaky_relu_squared(x, 0.3), reference(wide, 0.3), 5 * half)
+        self.assertNear(leaky_relu_squared_backward(x, dy, 0.3), reference_backward(wide, up, 0.3), 3 * half)
 
     def test_shapes(self):
         for dtype in t.DTYPES:
@@ -51,11 +58,14 @@ class ReluSquared(t.TestCase):
 
     def test_infinity(self):
         x = np.array([[np.inf, -np.inf, 0.0]], dtype=np.float32)
-        self.assertNear(relu2(x), np.array([[np.inf, 0.0, 0.0]]), 0)
+        self.assertNear(relu_squared(x), np.array([[np.inf, 0.0, 0.0]]), 0)
 
     def test_finite_differences(self):
         x, dy = t.random((5, 7), seed=3), t.random((5, 7), seed=4)
-        for slope, got in ((0.0, relu2_backward(x, dy)), (SLOPE, leaky_relu2_backward(x, dy, SLOPE))):
+        for slope, got in (
+            (0.0, relu_squared_backward(x, dy)),
+            (SLOPE, leaky_relu_squared_backward(x, dy, SLOPE)),
+        ):
             wanted = t.gradient(lambda v: reference(v, slope), [t.wide(x)], 0, t.wide(dy))
             self.assertNear(got, wanted, 1e-5, 1e-6)
 
@@ -69,10 +79,12 @@ def rows():
 
     found = []
     for dtype in ("bfloat16", "float32"):
-        found.append(t.Row(relu2, "2048x2560", dtype, one(dtype, 1), reference))
-        found.append(t.Row(relu2_backward, "2048x2560", dtype, two(dtype, 2), reference_backward))
-        found.append(t.Row(leaky_relu2, "2048x2560", dtype, one(dtype, 3), leaky_reference))
-        found.append(t.Row(leaky_relu2_backward, "2048x2560", dtype, two(dtype, 4), leaky_reference_backward))
+        found.append(t.Row(relu_squared, "2048x2560", dtype, one(dtype, 1), reference))
+        found.append(t.Row(relu_squared_backward, "2048x2560", dtype, two(dtype, 2), reference_backward))
+        found.append(t.Row(leaky_relu_squared, "2048x2560", dtype, one(dtype, 3), leaky_reference))
+        found.append(
+            t.Row(leaky_relu_squared_backward, "2048x2560", dtype, two(dtype, 4), leaky_reference_backward)
+        )
     return found
 
 

@@ -58,7 +58,7 @@ def flat(x, tile):
 
 
 @nki.jit
-def relu2(x):
+def relu_squared(x):
     """y = max(x, 0) ** 2"""
     y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for tile in tiles(x):
@@ -71,7 +71,7 @@ def relu2(x):
 
 
 @nki.jit
-def relu2_backward(x, dy):
+def relu_squared_backward(x, dy):
     """dx = 2 max(x, 0) dy"""
     dx = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for tile in tiles(x):
@@ -97,7 +97,7 @@ def leak(a, slope):
 
 
 @nki.jit
-def leaky_relu2(x, slope=0.5):
+def leaky_relu_squared(x, slope=0.5):
     """y = max(x, slope x) ** 2, 0 < slope < 1"""
     y = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for tile in tiles(x):
@@ -110,7 +110,7 @@ def leaky_relu2(x, slope=0.5):
 
 
 @nki.jit
-def leaky_relu2_backward(x, dy, slope=0.5):
+def leaky_relu_squared_backward(x, dy, slope=0.5):
     """dx = 2 dy max(x, slope x) (1 or slope), which is 2 dy max(x, slope**2 x)"""
     dx = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for tile in tiles(x):

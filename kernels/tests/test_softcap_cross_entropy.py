@@ -3,10 +3,14 @@
 import numpy as np
 
 from kernels import _testing as t
-from kernels.cross_entropy import cross_entropy, cross_entropy_backward
+from kernels.softcap_cross_entropy import (
+    softcap_cross_entropy,
+    softcap_cross_entropy_backward,
+    softcap_cross_entropy_training,
+)
 
 # tokens, vocabulary: one segment in part, several chunks, several segments
-SHAPES = ((1, 2), (5, 7), (128, 300), (130, 4097), (3, 9000), (2, 40000))
+SHAPES = ((1, 2), (5, 7), (128, 300), (130, 4097), (3, 9000), (140, 20000), (2, 40000))
 
 
 def reference(logits, targets, softcap=15.0):
@@ -25,6 +29,11 @@ def reference_backward(logits, targets, lse, dnats, softcap=15.0):
     return dnats * (targets >= 0) * (p - one_hot) * (1 - tanh * tanh)
 
 
+def reference_training(logits, targets, dnats, softcap=15.0):
+    nats, lse = reference(logits, targets, softcap)
+    return reference_backward(logits, targets, lse, dnats, softcap), nats, lse
+
+
 def inputs(tokens, vocabulary, dtype, seed=0, scale=4.0):
     """Logits, targets of which some are missing, and gradients of the losses."""
     targets = np.random.default_rng(seed).integers(-1, vocabulary, (tokens, 1)).astype(np.int32)
@@ -38,7 +47,7 @@ def inputs(tokens, vocabulary, dtype, seed=0, scale=4.0):
 class CrossEntropy(t.TestCase):
     def check(self, logits, targets, dnats, dtype, softcap=15.0):
         nats, lse = reference(t.wide(logits), targets, softcap)
-        got = cross_entropy(logits, targets, softcap)
+        got = softcap_cross_entropy(logits, targets, softcap)
         self.assertNear(got[0], nats, 2e-6, 5e-6)
         self.assertNear(got[1], lse, 2e-6, 2e-6)
         lse = lse.astype(np.float32)
@@ -46,9 +55,15 @@ class CrossEntropy(t.TestCase):
         # in bf16 p, tanh**2 and the result are rounded; near the cap 1 - tanh**2 keeps an absolute error
         largest = np.abs(t.wide(dnats)) * np.exp(softcap * np.tanh(t.wide(logits) / softcap) - t.wide(lse))
         limit = 1e-5 if dtype == "float32" else 1.2e-2
-        got = t.wide(cross_entropy_backward(logits, targets, lse, dnats, softcap))
-        error = np.abs(got - wanted)
+        got = softcap_cross_entropy_backward(logits, targets, lse, dnats, softcap)
+        error = np.abs(t.wide(got) - wanted)
         self.assertTrue(np.all(error <= limit * (largest + np.abs(wanted))), np.max(error))
+        if logits.shape[1] <= 32768:
+            got = softcap_cross_entropy_training(logits, targets, dnats, softcap)
+            self.assertNear(got[1], nats, 2e-6, 5e-6)
+            self.assertNear(got[2], t.wide(lse), 2e-6, 2e-6)
+            error = np.abs(t.wide(got[0]) - wanted)
+            self.assertTrue(np.all(error <= 1.3 * limit * (largest + np.abs(wanted))), np.max(error))
 
     def test_shapes(self):
         for dtype in t.DTYPES:
@@ -67,15 +82,20 @@ class CrossEntropy(t.TestCase):
     def test_no_targets(self):
         logits, targets, dnats = inputs(130, 20, "float32")
         targets[:] = -1
-        nats, lse = cross_entropy(logits, targets)
+        nats, lse = softcap_cross_entropy(logits, targets)
         self.assertNear(nats, np.zeros((130, 1)), 0)
-        self.assertNear(cross_entropy_backward(logits, targets, lse, dnats), np.zeros((130, 20)), 0)
+        self.assertNear(softcap_cross_entropy_backward(logits, targets, lse, dnats), np.zeros((130, 20)), 0)
+
+    def test_a_vocabulary_too_large_for_one_sweep(self):
+        logits, targets, dnats = inputs(2, 40000, "bfloat16")
+        with self.assertRaisesRegex(AssertionError, "do not fit"):
+            softcap_cross_entropy_training(logits, targets, dnats)
 
     def test_finite_differences(self):
         logits, targets, dnats = inputs(4, 5, "float32")
-        lse = cross_entropy(logits, targets)[1]
+        lse = softcap_cross_entropy(logits, targets)[1]
         wanted = t.gradient(lambda x: reference(x, targets)[0], [t.wide(logits)], 0, t.wide(dnats))
-        self.assertNear(cross_entropy_backward(logits, targets, lse, dnats), wanted, 1e-4, 1e-6)
+        self.assertNear(softcap_cross_entropy_backward(logits, targets, lse, dnats), wanted, 1e-4, 1e-6)
 
 
 def rows():
@@ -87,10 +107,14 @@ def rows():
 
         def backward(dtype=dtype):
             logits, targets, dnats = inputs(512, 32768, dtype)
-            return [logits, targets, cross_entropy(logits, targets)[1], dnats]
+            return [logits, targets, softcap_cross_entropy(logits, targets)[1], dnats]
 
-        found.append(t.Row(cross_entropy, "512x32768", dtype, forward, reference))
-        found.append(t.Row(cross_entropy_backward, "512x32768", dtype, backward, reference_backward))
+        def both(dtype=dtype):
+            return list(inputs(512, 32768, dtype))
+
+        found.append(t.Row(softcap_cross_entropy, "512x32768", dtype, forward, reference))
+        found.append(t.Row(softcap_cross_entropy_backward, "512x32768", dtype, backward, reference_backward))
+        found.append(t.Row(softcap_cross_entropy_training, "512x32768", dtype, both, reference_training))
     return found
 
 
