@@ -1,8 +1,8 @@
 """What the tests of the kernels and the report share: numbers of every dtype, closeness, float64 gradients, and
 the workload rows of the table in README.md.
 
-A test file names its workloads in ROWS; report.py runs them all. References compute in float64 on the very
-values the kernel was given, so a difference is the kernel's alone.
+A test file names its workloads in ROWS; report.py runs them all. References are the trainer's operators, which
+compute in float64 on the very values the kernel was given, so a difference is the kernel's alone.
 """
 
 import unittest
@@ -13,7 +13,7 @@ import frontier_nki
 
 frontier_nki.install()
 
-from frontier_nki import arrays, session  # noqa: E402
+from frontier_nki import arrays, reference, session  # noqa: E402, F401
 
 DTYPES = ("float32", "bfloat16")
 ULP = {"float32": 2.0**-23, "bfloat16": 2.0**-7}  # distance of 1.0 from the next number

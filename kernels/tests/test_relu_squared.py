@@ -1,8 +1,9 @@
-"""ReLU squared and leaky ReLU squared against float64, and their gradients against finite differences."""
+"""ReLU squared and leaky ReLU squared against the trainer's operators, and their gradients against finite differences."""
 
 import numpy as np
 
 from kernels import _testing as t
+from kernels._testing import reference
 from kernels.relu_squared import (
     leaky_relu_squared,
     leaky_relu_squared_backward,
@@ -10,24 +11,7 @@ from kernels.relu_squared import (
     relu_squared_backward,
 )
 
-SLOPE = 0.5
 SHAPES = ((128, 64), (1, 1), (3, 5), (127, 129), (300, 513), (40, 100, 7))
-
-
-def reference(x, slope=0.0):
-    return np.maximum(x, slope * x) ** 2
-
-
-def reference_backward(x, dy, slope=0.0):
-    return 2 * np.maximum(x, slope * x) * np.where(x > 0, 1.0, slope) * dy
-
-
-def leaky_reference(x):
-    return reference(x, SLOPE)
-
-
-def leaky_reference_backward(x, dy):
-    return reference_backward(x, dy, SLOPE)
 
 
 class ReluSquared(t.TestCase):
@@ -35,15 +19,21 @@ class ReluSquared(t.TestCase):
         half = t.ULP[dtype] / 2 * 1.001
         wide, up = t.wide(x), t.wide(dy)
         rounds = 1 if dtype == "bfloat16" else 2  # in bf16 all but the last operation are exact
-        self.assertNear(relu_squared(x), reference(wide), half)
-        self.assertNear(relu_squared_backward(x, dy), reference_backward(wide, up), half)
-        self.assertNear(leaky_relu_squared(x, 0.5), reference(wide, 0.5), rounds * half)
+        self.assertNear(relu_squared(x), reference.relu_squared(wide), half)
+        self.assertNear(relu_squared_backward(x, dy), reference.relu_squared_backward(wide, up), half)
+        self.assertNear(leaky_relu_squared(x, 0.5), reference.leaky_relu_squared(wide, 0.5), rounds * half)
         self.assertNear(
-            leaky_relu_squared_backward(x, dy, 0.5), reference_backward(wide, up, 0.5), rounds * half
+            leaky_relu_squared_backward(x, dy, 0.5),
+            reference.leaky_relu_squared_backward(wide, up, 0.5),
+            rounds * half,
         )
         # another slope is rounded itself, and so is its product with x before it is squared
-        self.assertNear(leaky_relu_squared(x, 0.3), reference(wide, 0.3), 5 * half)
-        self.assertNear(leaky_relu_squared_backward(x, dy, 0.3), reference_backward(wide, up, 0.3), 3 * half)
+        self.assertNear(leaky_relu_squared(x, 0.3), reference.leaky_relu_squared(wide, 0.3), 5 * half)
+        self.assertNear(
+            leaky_relu_squared_backward(x, dy, 0.3),
+            reference.leaky_relu_squared_backward(wide, up, 0.3),
+            3 * half,
+        )
 
     def test_shapes(self):
         for dtype in t.DTYPES:
@@ -62,12 +52,11 @@ class ReluSquared(t.TestCase):
 
     def test_finite_differences(self):
         x, dy = t.random((5, 7), seed=3), t.random((5, 7), seed=4)
-        for slope, got in (
-            (0.0, relu_squared_backward(x, dy)),
-            (SLOPE, leaky_relu_squared_backward(x, dy, SLOPE)),
+        for got, function in (
+            (relu_squared_backward(x, dy), reference.relu_squared),
+            (leaky_relu_squared_backward(x, dy), reference.leaky_relu_squared),
         ):
-            wanted = t.gradient(lambda v: reference(v, slope), [t.wide(x)], 0, t.wide(dy))
-            self.assertNear(got, wanted, 1e-5, 1e-6)
+            self.assertNear(got, t.gradient(function, [t.wide(x)], 0, t.wide(dy)), 1e-5, 1e-6)
 
 
 def rows():
@@ -78,13 +67,10 @@ def rows():
         return lambda: [t.random((2048, 2560), dtype, seed), t.random((2048, 2560), dtype, seed + 1)]
 
     found = []
-    for dtype in ("bfloat16", "float32"):
-        found.append(t.Row(relu_squared, "2048x2560", dtype, one(dtype, 1), reference))
-        found.append(t.Row(relu_squared_backward, "2048x2560", dtype, two(dtype, 2), reference_backward))
-        found.append(t.Row(leaky_relu_squared, "2048x2560", dtype, one(dtype, 3), leaky_reference))
-        found.append(
-            t.Row(leaky_relu_squared_backward, "2048x2560", dtype, two(dtype, 4), leaky_reference_backward)
-        )
+    for dtype in t.DTYPES[::-1]:
+        for kernel in (relu_squared, relu_squared_backward, leaky_relu_squared, leaky_relu_squared_backward):
+            make = two(dtype, 1) if kernel.__name__.endswith("backward") else one(dtype, 1)
+            found.append(t.Row(kernel, "2048x2560", dtype, make, getattr(reference, kernel.__name__)))
     return found
 
 

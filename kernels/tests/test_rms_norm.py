@@ -1,28 +1,19 @@
-"""RMS norm against float64, its gradient against finite differences."""
+"""RMS norm against the trainer's operator, its gradient against finite differences."""
 
 import numpy as np
 
 from kernels import _testing as t
+from kernels._testing import reference
 from kernels.rms_norm import EPS, rms_norm, rms_norm_backward
 
 SHAPES = ((128, 64), (1, 8), (3, 5), (129, 640), (300, 130), (517, 512))
 
 
-def reference(x, eps=EPS):
-    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)
-
-
-def reference_backward(x, dy, eps=EPS):
-    root = 1 / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + eps)
-    y = x * root
-    return root * (dy - y * np.mean(dy * y, axis=-1, keepdims=True))
-
-
 class RmsNorm(t.TestCase):
     def check(self, x, dy, dtype):
         ulp = t.ULP[dtype]
-        self.assertNear(rms_norm(x), reference(t.wide(x)), max(ulp / 2 * 1.001, 1e-6))
-        wanted = reference_backward(t.wide(x), t.wide(dy))
+        self.assertNear(rms_norm(x), reference.rms_norm(t.wide(x)), max(ulp / 2 * 1.001, 1e-6))
+        wanted = reference.rms_norm_backward(t.wide(x), t.wide(dy))
         # t and the products are rounded too; a row's error is measured by the row's largest t
         scale = np.abs(t.wide(dy)) / np.sqrt(np.mean(t.wide(x) ** 2, axis=-1, keepdims=True) + EPS)
         limit = max(ulp, 1e-6) * (np.abs(wanted) + np.max(scale, axis=-1, keepdims=True))
@@ -48,11 +39,11 @@ class RmsNorm(t.TestCase):
 
     def test_eps(self):
         x = t.random((7, 33), seed=9, scale=0.01)
-        self.assertNear(rms_norm(x, 0.5), reference(t.wide(x), 0.5), 1e-6)
+        self.assertNear(rms_norm(x, 0.5), reference.rms_norm(t.wide(x), eps=0.5), 1e-6)
 
     def test_finite_differences(self):
         x, dy = t.random((4, 6), seed=3), t.random((4, 6), seed=4)
-        wanted = t.gradient(reference, [t.wide(x)], 0, t.wide(dy))
+        wanted = t.gradient(reference.rms_norm, [t.wide(x)], 0, t.wide(dy))
         self.assertNear(rms_norm_backward(x, dy), wanted, 1e-5, 1e-6)
 
 
@@ -60,14 +51,16 @@ def rows():
     found = []
     shape = (16384, 640)
     for dtype in ("bfloat16", "float32"):
-        found.append(t.Row(rms_norm, "16384x640", dtype, lambda d=dtype: [t.random(shape, d, 1)], reference))
+        found.append(
+            t.Row(rms_norm, "16384x640", dtype, lambda d=dtype: [t.random(shape, d, 1)], reference.rms_norm)
+        )
         found.append(
             t.Row(
                 rms_norm_backward,
                 "16384x640",
                 dtype,
                 lambda d=dtype: [t.random(shape, d, 2), t.random(shape, d, 3)],
-                reference_backward,
+                reference.rms_norm_backward,
             )
         )
     return found

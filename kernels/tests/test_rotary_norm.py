@@ -1,8 +1,9 @@
-"""Rotary embedding with QK norm against float64, its gradient against the formula and finite differences."""
+"""Rotary embedding with QK norm against the trainer's operator, its gradient against that and finite differences."""
 
 import numpy as np
 
 from kernels import _testing as t
+from kernels._testing import reference
 from kernels.rotary_norm import EPS, rotary_norm, rotary_norm_backward
 
 # T, rows, heads, head width
@@ -15,44 +16,28 @@ def angles(T, width, base=100000.0):
     return np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
 
 
-def rotated(x, table, heads, sign):
-    """x turned by minus the angles (sign 1) or back (-1), tokens x heads x head width."""
-    T, width = table.shape
-    x = x.reshape(x.shape[0], heads, 2, width // 2)
-    cos, sin = (np.tile(part, (x.shape[0] // T, 1))[:, None, :] for part in np.split(table, 2, axis=1))
-    first, second = x[:, :, 0], x[:, :, 1]
-    turned = (first * cos + sign * second * sin, second * cos - sign * first * sin)
-    return np.concatenate(turned, axis=2)
+def wanted(x, table, heads):
+    return reference.rotary(x, heads, norm=True, gain=1.2, length=len(table))
 
 
-def reference(x, table, heads, gain=1.2, eps=EPS):
-    u = rotated(x, table, heads, 1)
-    return (gain * u / np.sqrt(np.mean(u * u, axis=-1, keepdims=True) + eps)).reshape(x.shape)
-
-
-def reference_backward(x, table, dy, heads, gain=1.2, eps=EPS):
-    """Step by step: through the norm, then through the rotation."""
-    u = rotated(x, table, heads, 1)
-    root = 1 / np.sqrt(np.mean(u * u, axis=-1, keepdims=True) + eps)
-    d = gain * dy.reshape(u.shape)
-    du = root * (d - u * root**2 * np.mean(d * u, axis=-1, keepdims=True))
-    return rotated(du.reshape(x.shape), table, heads, -1).reshape(x.shape)
+def wanted_backward(x, table, dy, heads):
+    return reference.rotary_backward(x, dy, heads, norm=True, gain=1.2, length=len(table))
 
 
 class RotaryNorm(t.TestCase):
     def check(self, x, dy, T, heads, dtype):
         limit = 1e-6 if dtype == "float32" else 1.2e-2
         table = angles(T, x.shape[1] // heads)
-        wanted = reference(t.wide(x), t.wide(table), heads)
-        self.assertNear(rotary_norm(x, table, heads), wanted, 0, limit * np.max(np.abs(wanted)))
-        wanted = reference_backward(t.wide(x), t.wide(table), t.wide(dy), heads)
+        y = wanted(t.wide(x), table, heads)
+        self.assertNear(rotary_norm(x, table, heads), y, 0, limit * np.max(np.abs(y)))
+        dx = wanted_backward(t.wide(x), table, t.wide(dy), heads)
         # terms cancel: what is rounded is as large as r dy
         size = t.wide(x).reshape(x.shape[0], heads, -1)
         root = 1 / np.sqrt(np.mean(size**2, axis=-1, keepdims=True) + EPS)
         scale = np.abs(t.wide(dy)).reshape(size.shape).max(axis=-1, keepdims=True) * root
         scale = np.broadcast_to(scale, size.shape).reshape(x.shape)
-        error = np.abs(t.wide(rotary_norm_backward(x, table, dy, heads)) - wanted)
-        self.assertTrue(np.all(error <= 3 * limit * (scale + np.abs(wanted))), np.max(error / scale))
+        error = np.abs(t.wide(rotary_norm_backward(x, table, dy, heads)) - dx)
+        self.assertTrue(np.all(error <= 3 * limit * (scale + np.abs(dx))), np.max(error / scale))
 
     def test_shapes(self):
         for dtype in t.DTYPES:
@@ -75,8 +60,8 @@ class RotaryNorm(t.TestCase):
 
     def test_finite_differences(self):
         x, dy, table = t.random((4, 8), seed=3), t.random((4, 8), seed=4), angles(2, 4)
-        wanted = t.gradient(lambda v: reference(v, t.wide(table), 2), [t.wide(x)], 0, t.wide(dy))
-        self.assertNear(rotary_norm_backward(x, table, dy, 2), wanted, 1e-5, 1e-6)
+        dx = t.gradient(lambda v: wanted(v, table, 2), [t.wide(x)], 0, t.wide(dy))
+        self.assertNear(rotary_norm_backward(x, table, dy, 2), dx, 1e-5, 1e-6)
 
 
 def rows():
@@ -91,8 +76,8 @@ def rows():
         def backward(shape=shape, width=width, heads=heads, dtype=dtype):
             return [t.random(shape, dtype, 1), angles(2048, width), t.random(shape, dtype, 2), heads]
 
-        found.append(t.Row(rotary_norm, name, dtype, forward, reference))
-        found.append(t.Row(rotary_norm_backward, name, dtype, backward, reference_backward))
+        found.append(t.Row(rotary_norm, name, dtype, forward, wanted))
+        found.append(t.Row(rotary_norm_backward, name, dtype, backward, wanted_backward))
     return found
 
 
