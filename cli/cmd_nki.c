@@ -18,6 +18,7 @@ static const cli_option run_options[] = {
      "trn1, trn2, trn3 or the path of a machine file (default: the kernel's, else trn2)", false, false},
     {"trace", CLI_PATH, "FILE", NULL, "write a timeline that ui.perfetto.dev opens", false, false},
     {"html", CLI_PATH, "FILE", NULL, "write a page to look into: timeline, memory, source", false, false},
+    {"timeline", CLI_FLAG, NULL, NULL, "draw how busy each engine is over the time", false, false},
     {"timing-only", CLI_FLAG, NULL, NULL, "rules and time without computing data", false, false},
     {"backend", CLI_CHOICE, "simulator|aws", NULL, "aws: AWS's own nki package, where it is installed", false,
      false},

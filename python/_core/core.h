@@ -131,6 +131,9 @@ PyObject *instruction_functions(PyObject *module, PyObject *unused);
 PyObject *core_time(PyObject *self, PyObject *unused);
 PyObject *core_lines(PyObject *self, PyObject *unused);
 
+/* timeline.c */
+PyObject *core_timeline(PyObject *self, PyObject *columns);
+
 /* tables.c: instructions, rules, machines and dtypes as Python data */
 PyObject *table_instructions(PyObject *module, PyObject *unused);
 PyObject *table_rules(PyObject *module, PyObject *unused);

@@ -44,6 +44,7 @@ def parser():
     p.add_argument("--json", action="store_true")
     p.add_argument("--trace")
     p.add_argument("--html")
+    p.add_argument("--timeline", action="store_true")
     p.add_argument("--timing-only", action="store_true")
     p.add_argument("--backend", choices=["simulator", "aws"], default="simulator")
     p.add_argument("script")
@@ -144,6 +145,7 @@ def main(arguments):
     report.json_mode = options.json
     session.options.machine, session.options.timing_only = options.machine, options.timing_only
     session.options.trace, session.options.html = options.trace, options.html
+    session.options.timeline = options.timeline
     if not os.path.isfile(options.script):
         what = "a folder, not a script" if os.path.isdir(options.script) else "no such script"
         return fail(BAD_DATA, options.script, what, "frontier nki run SCRIPT")

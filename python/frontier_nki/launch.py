@@ -197,8 +197,9 @@ def finish(kernel, core, machine, inputs):
     name = kernel.function.__name__
     taken = sum(1 for r in session.results if r.name.split("#")[0] == name)
     name = f"{name}#{taken + 1}" if taken else name
+    timeline = core.timeline(session.TIMELINE_COLUMNS) if session.options.timeline else None
     session.results.append(
-        session.Result(name, machine, time, sorted(lines, key=lambda l: -(l[2] + l[3])), shapes)
+        session.Result(name, machine, time, sorted(lines, key=lambda l: -(l[2] + l[3])), shapes, timeline)
     )
     write_files(core, name)
 

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from . import session
+
 _NAMES = {
     "tensor": "PE",
     "vector": "Vector",
@@ -137,7 +139,33 @@ def print_result(result, machine, out):
         + (f", {_bytes(s['spill_bytes'])} spilled" if s["spill_bytes"] else ""),
         file=out,
     )
+    if result.timeline:
+        _print_timeline(result, s, out)
     _print_top(s, out)
+
+
+_SHADES = " ░▒▓█"
+_PLAIN_SHADES = " .-+#"
+
+
+def _shade(share, shades):
+    """Blank for nothing at all, then quarters."""
+    return shades[0] if share < 0.005 else shades[min(4, 1 + int(share * 4))]
+
+
+def _print_timeline(result, s, out):
+    columns = result.timeline
+    try:
+        _SHADES.encode(getattr(out, "encoding", None) or "ascii")
+        shades = _SHADES
+    except UnicodeEncodeError:
+        shades = _PLAIN_SHADES
+    step = _microseconds(s["predicted_us"] * 1e3 / session.TIMELINE_COLUMNS)
+    print(f"  timeline    a column is {step}; busy under 25, 50, 75, 100 %: {' '.join(shades[1:])}", file=out)
+    for engine, row in columns.items():
+        if any(share >= 0.005 for share in row):
+            name = _NAMES.get(engine, engine)
+            print(f"    {name:<8}|{''.join(_shade(share, shades) for share in row)}|", file=out)
 
 
 def _print_top(s, out):

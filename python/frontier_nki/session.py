@@ -19,6 +19,9 @@ MACHINES = {
 }
 
 
+TIMELINE_COLUMNS = 72
+
+
 class OutputError(Exception):
     """A file that --trace or --html names cannot be written: nothing the kernel did."""
 
@@ -27,6 +30,7 @@ class Options:
     machine = None  # --machine
     timing_only = False  # --timing-only
     trace = html = None  # --trace FILE, --html FILE
+    timeline = False  # --timeline
     source_lines = 8
 
 
@@ -37,8 +41,9 @@ results = []  # one Result a launch, in order
 class Result:
     """One launch: its name, time, and where the time went."""
 
-    def __init__(self, name, machine, time, lines, shapes):
+    def __init__(self, name, machine, time, lines, shapes, timeline=None):
         self.name, self.machine, self.time, self.lines, self.shapes = name, machine, time, lines, shapes
+        self.timeline = timeline  # {engine: busy share of each column}, when asked for
 
     @property
     def predicted_us(self):
