@@ -4,7 +4,7 @@ import numpy as np
 
 from kernels import _testing as t
 from kernels._testing import reference
-from kernels.attention import attention, attention_backward
+from kernels.attention import attention, attention_backward, attention_of_normed
 
 # T, rows, heads, key-value heads, head width, window
 SHAPES = (
@@ -42,10 +42,11 @@ class Attention(t.TestCase):
         """Forward, then backward of the reference's outputs as the kernel would have rounded them."""
         limit = 3e-6 if dtype == "float32" else 1e-2
         o, lse = forward(*[t.wide(x) for x in qkv], *shape)
-        got = attention(*qkv, *shape)
         limit *= max(1, np.max(np.abs(lse)) / 4)  # p is exp of the difference of two such numbers
-        self.assertLess(t.difference(got[0], o), limit)
-        self.assertLess(np.max(np.abs(got[1] - lse)), 1e-5 if dtype == "float32" else 2e-2)
+        for kernel in (attention, attention_of_normed):
+            got = kernel(*qkv, *shape)
+            self.assertLess(t.difference(got[0], o), limit)
+            self.assertLess(np.max(np.abs(got[1] - lse)), limit)
         saved = [t.cast(o, dtype), lse.astype(np.float32)]
         wanted = backward(*[t.wide(x) for x in (*qkv, *saved, do)], *shape)
         for name, g, w in zip(("dq", "dk", "dv"), attention_backward(*qkv, *saved, do, *shape), wanted):
@@ -64,6 +65,18 @@ class Attention(t.TestCase):
             with self.subTest(dtype=dtype):
                 (q, k, v), do = inputs(200, 1, 1, 1, 16, dtype, length=2.9)
                 self.check([q, q, v], do, dtype, 1, 1, 0, 200)
+
+    def test_scores_of_any_size(self):
+        """Every weight but one is 0, and the bound of the other kernel is far away."""
+        for dtype in t.DTYPES:
+            with self.subTest(dtype=dtype):
+                (q, k, v), do = inputs(300, 1, 2, 1, 32, dtype, length=1000.0)
+                o, lse = forward(*[t.wide(x) for x in (q, k, v)], 2, 1, 100, 300)
+                got = attention(q, k, v, 2, 1, 100)
+                self.assertLess(t.difference(got, (o, lse)), 1e-4 if dtype == "float32" else 1e-2)
+                saved = [t.cast(o, dtype), lse.astype(np.float32)]
+                for gradient in attention_backward(q, k, v, *saved, do, 2, 1, 100):
+                    self.assertTrue(np.all(np.isfinite(t.wide(gradient))))
 
     def test_equal_scores(self):
         """Queries of zero see the mean of the values so far."""
@@ -105,7 +118,8 @@ def rows():
             return [*qkv, *attention(*qkv, *args), do, *args]
 
         work = (2048, heads, width, window)
-        found.append(t.Row(attention, shape, "bfloat16", ahead, forward, flops(2, *work)))
+        for kernel in (attention_of_normed, attention):
+            found.append(t.Row(kernel, shape, "bfloat16", ahead, forward, flops(2, *work)))
         found.append(t.Row(attention_backward, shape, "bfloat16", back, backward, flops(5, *work)))
     return found
 
