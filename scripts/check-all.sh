@@ -60,6 +60,6 @@ for source in tests/fuzz/fuzz_*.c; do
     step "build-$name" 300 make -s MODE=asan "build/asan/tests/fuzz/$name"
     step "$name" 120 bash -c "cd build/asan && tests/fuzz/$name --seconds ${FUZZ_SECONDS:-8} ../fuzz-seeds/${name#fuzz_}/*"
 done
-for script in test-cross test-world-tasks test-core clean-root; do [ -x "scripts/$script.sh" ] && step "$script" 900 "scripts/$script.sh"; done
+for script in test-page test-cross test-world-tasks test-core clean-root; do [ -x "scripts/$script.sh" ] && step "$script" 900 "scripts/$script.sh"; done
 echo "check-all took $((SECONDS - started)) s"
 awk '/passed/ { p += $1; f += $3; s += $5 } END { printf "%d passed, %d failed, %d skipped\n", p, f, s; exit f > 0 }' "$log"

@@ -358,7 +358,8 @@ static void put_head(page *p, const char *title, const fr_neuron_timing *timing)
         "aria-label=\"search\"><button id=\"all\">all</button><button id=\"in\">+</button><button id=\"out\">"
         "&minus;</button><span id=\"range\"></span><span id=\"count\"></span><span class=\"hint\">wheel "
         "zooms, drag "
-        "moves, hover tells, click a line to follow it; keys + - 0 / and arrows</span></div></header>\n");
+        "moves, hover tells, click a line to follow it; keys + - 0 / and arrows</span></div>"
+        "<div class=\"legend\" id=\"legend\"></div></header>\n");
     put(p, "<main><canvas id=\"view\"></canvas><div id=\"tip\" hidden></div></main><aside "
            "id=\"source\"></aside>\n");
     print(p, "<script type=\"application/json\" id=\"data\">{\"total\":%.1f,", timing->predicted_ns);
