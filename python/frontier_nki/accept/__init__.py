@@ -6,6 +6,7 @@ itself is loaded as it is. Modules that a file imports for other purposes and th
 DIR may hold several repositories.
 """
 
+import ast
 import importlib
 import importlib.util
 import json
@@ -17,17 +18,17 @@ import types
 
 import numpy as np
 
-from .. import _core, finder, report, session
+from .. import _core, arrays, finder, report, session
 
-ADAPTERS = ("moe", "samples", "nkipy", "accelopt", "autocomp", "library")
+ADAPTERS = ("moe", "samples", "nkipy", "accelopt", "autocomp", "autocomp_more", "library", "library_more", "autotune")
 
 
 class Case:
     """One kernel: `run(module)` yields (name, what the kernel returned, what numpy says)."""
 
-    def __init__(self, row, path, run, tolerance=1e-5, package=None, prelude=False, seconds=1):
+    def __init__(self, row, path, run, tolerance=1e-5, package=None, prelude=False, script=False):
         self.row, self.path, self.run, self.tolerance = row, path, run, tolerance
-        self.package, self.prelude, self.seconds = package, prelude, seconds
+        self.package, self.prelude, self.script = package, prelude, script
 
 
 class StandIn(types.ModuleType):
@@ -100,6 +101,15 @@ def load(path, case):
         with open(path) as f:
             exec(compile(f.read(), path, "exec"), module.__dict__)
         return module
+    if case.script:  # what follows the last definition is the file's own script, which is not wanted
+        with open(path) as f:
+            tree = ast.parse(f.read(), path)
+        last = max(i for i, n in enumerate(tree.body) if isinstance(n, (ast.FunctionDef, ast.ClassDef)))
+        tree.body = tree.body[: last + 1]
+        module = types.ModuleType(name)
+        module.__file__ = path
+        exec(compile(tree, path, "exec"), module.__dict__)
+        return module
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -115,6 +125,23 @@ def difference(actual, wanted):
     if not np.isfinite(actual).all():
         return float("inf")
     return float(np.abs(actual - wanted).max() / max(1e-30, np.abs(wanted).max()))
+
+
+def rounded(x):
+    """x in float32, rounded to what bf16 holds (to the nearest, halves to the even one)."""
+    bits = np.ascontiguousarray(x, dtype=np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000).view(np.float32)
+
+
+def bf16(x):
+    """x as a bf16 array that kernels take, whether or not ml_dtypes is installed."""
+    halves = (rounded(x).view(np.uint32) >> 16).astype(np.uint16)
+    known = arrays.numpy_dtype("bfloat16")
+    if known is not None:
+        return halves.view(known)
+    tagged = halves.view(arrays.Tagged)
+    tagged.nki_dtype = "bfloat16"
+    return tagged
 
 
 def locate(top):
