@@ -58,56 +58,61 @@ static attention attention_of(const fr_call *call)
 
 /* ---- the register tile ------------------------------------------------------------------------------- */
 
-/* One k: every element of the tile gets one multiply-add. */
-FR_INLINE void tile_step(vf sum[STEP][FR_TILE_VECTORS], const float *a, int64_t row_stride, const float *b)
+/* One k: every element of the tile's first `vectors` gets one multiply-add. */
+FR_INLINE void tile_step(int vectors, vf sum[STEP][FR_TILE_VECTORS], const float *a, int64_t row_stride,
+                         const float *b)
 {
     vf right[FR_TILE_VECTORS];
-    for (int v = 0; v < FR_TILE_VECTORS; v++)
+    for (int v = 0; v < vectors; v++)
         right[v] = v_load(b + v * FR_LANES);
 #pragma GCC unroll 8
     for (int i = 0; i < STEP; i++) {
         vf left = v_set(a[i * row_stride]);
-        for (int v = 0; v < FR_TILE_VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             sum[i][v] = v_fma(left, right[v], sum[i][v]);
     }
 }
 
-/* c (STEP x QUERIES) = [c +] a b. a is reached by row and k strides, b is depth x QUERIES with row length
- * b_ld. */
-FR_INLINE void tile_product(const float *a, int64_t row_stride, int64_t k_stride, const float *b,
+/* c (STEP x `vectors` of QUERIES) = [c +] a b. a is reached by row and k strides, b is depth x QUERIES with row
+ * length b_ld. */
+FR_INLINE void tile_product(int vectors, const float *a, int64_t row_stride, int64_t k_stride, const float *b,
                             int64_t b_ld, int64_t depth, float *c, int64_t c_ld, bool add)
 {
     vf sum[STEP][FR_TILE_VECTORS];
     for (int i = 0; i < STEP; i++)
-        for (int v = 0; v < FR_TILE_VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             sum[i][v] = add ? v_load(c + i * c_ld + v * FR_LANES) : v_set(0);
     int64_t k = 0;
     for (; k + 4 <= depth; k += 4, b += 4 * b_ld) {
 #pragma GCC unroll 4
         for (int step = 0; step < 4; step++)
-            tile_step(sum, a + (k + step) * k_stride, row_stride, b + step * b_ld);
+            tile_step(vectors, sum, a + (k + step) * k_stride, row_stride, b + step * b_ld);
     }
     for (; k < depth; k++, b += b_ld)
-        tile_step(sum, a + k * k_stride, row_stride, b);
+        tile_step(vectors, sum, a + k * k_stride, row_stride, b);
     for (int i = 0; i < STEP; i++)
-        for (int v = 0; v < FR_TILE_VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             v_store(c + i * c_ld + v * FR_LANES, sum[i][v]);
 }
 
-/* out (count x QUERIES) = rows (count x depth) * b */
-static void rows_times(const float *rows, int64_t ld, int64_t count, const float *b, int64_t depth,
-                       float *out)
+/* out (count x QUERIES) = rows (count x depth) * b; of out and b the first `vectors` */
+static void rows_times(int vectors, const float *rows, int64_t ld, int64_t count, const float *b,
+                       int64_t depth, float *out)
 {
-    for (int64_t i = 0; i < count; i += STEP)
-        tile_product(rows + i * ld, ld, 1, b, QUERIES, depth, out + i * QUERIES, QUERIES, false);
+    for (int64_t i = 0; i < count && vectors < FR_TILE_VECTORS; i += STEP)
+        tile_product(1, rows + i * ld, ld, 1, b, QUERIES, depth, out + i * QUERIES, QUERIES, false);
+    for (int64_t i = 0; i < count && vectors == FR_TILE_VECTORS; i += STEP)
+        tile_product(FR_TILE_VECTORS, rows + i * ld, ld, 1, b, QUERIES, depth, out + i * QUERIES, QUERIES, false);
 }
 
-/* out (width x QUERIES) += rows^T (width x count) * b (count x QUERIES) */
-static void turned_rows_times(const float *rows, int64_t ld, int64_t count, int64_t width, const float *b,
-                              float *out)
+/* out (width x QUERIES) += rows^T (width x count) * b (count x QUERIES), likewise */
+static void turned_rows_times(int vectors, const float *rows, int64_t ld, int64_t count, int64_t width,
+                              const float *b, float *out)
 {
-    for (int64_t i = 0; i < width; i += STEP)
-        tile_product(rows + i, 1, ld, b, QUERIES, count, out + i * QUERIES, QUERIES, true);
+    for (int64_t i = 0; i < width && vectors < FR_TILE_VECTORS; i += STEP)
+        tile_product(1, rows + i, 1, ld, b, QUERIES, count, out + i * QUERIES, QUERIES, true);
+    for (int64_t i = 0; i < width && vectors == FR_TILE_VECTORS; i += STEP)
+        tile_product(FR_TILE_VECTORS, rows + i, 1, ld, b, QUERIES, count, out + i * QUERIES, QUERIES, true);
 }
 
 /* out (count x width) += weights (count x QUERIES) * rows (QUERIES x width) */
@@ -116,7 +121,7 @@ static void weights_times(const float *weights, int64_t count, const float *rows
 {
     for (int64_t c = 0; c < width; c += QUERIES)
         for (int64_t i = 0; i < count; i += STEP)
-            tile_product(weights + i * QUERIES, QUERIES, 1, rows + c, ld, QUERIES, out + i * ld + c, ld,
+            tile_product(FR_TILE_VECTORS, weights + i * QUERIES, QUERIES, 1, rows + c, ld, QUERIES, out + i * ld + c, ld,
                          true);
 }
 
@@ -236,14 +241,22 @@ static forward_memory forward_lay_out(const attention *a, float *memory)
     return m;
 }
 
-/* Scores become probabilities relative to the new maximum; sums and out are brought to it. */
-static void online_softmax(const attention *a, float *scores, int64_t count, float *out, float *largest,
-                           float *sums)
+/* The largest of `count` scores, a multiple of STEP, and `before`; four chains, or the latency of one is waited for. */
+static vf largest_score(const float *scores, int64_t count, vf before)
 {
-    for (int v = 0; v < QUERIES; v += FR_LANES) {
-        vf before = v_load(largest + v), now = before, sum = v_set(0);
-        for (int64_t j = 0; j < count; j++)
-            now = v_max(now, v_load(scores + j * QUERIES + v));
+    vf now[4] = {before, before, before, before};
+    for (int64_t j = 0; j < count; j += 4)
+        for (int i = 0; i < 4; i++)
+            now[i] = v_max(now[i], v_load(scores + (j + i) * QUERIES));
+    return v_max(v_max(now[0], now[1]), v_max(now[2], now[3]));
+}
+
+/* Scores become probabilities relative to the new maximum; sums and out are brought to it. */
+static void online_softmax(const attention *a, int vectors, float *scores, int64_t count, float *out,
+                           float *largest, float *sums)
+{
+    for (int v = 0; v < vectors * FR_LANES; v += FR_LANES) {
+        vf before = v_load(largest + v), now = largest_score(scores + v, count, before), sum = v_set(0);
         for (int64_t j = 0; j < count; j++) {
             vf p = v_exp(v_sub(v_load(scores + j * QUERIES + v), now));
             v_store(scores + j * QUERIES + v, p);
@@ -262,7 +275,7 @@ static void finish_block(const attention *a, const forward_memory *m, int head, 
 {
     const fr_call *call = a->call;
     int heads = a->options->heads;
-    for (int v = 0; v < QUERIES; v += FR_LANES) {
+    for (int v = 0; v < count; v += FR_LANES) {
         vf factor = v_div(v_set(1), v_load(sums + v));
         for (int64_t c = 0; c < a->padded; c++)
             v_store(m->out + c * QUERIES + v, v_mul(v_load(m->out + c * QUERIES + v), factor));
@@ -274,12 +287,13 @@ static void finish_block(const attention *a, const forward_memory *m, int head, 
               v_set(largest[i] + logf(sums[i])));
 }
 
-/* The queries from position q on. */
+/* The queries from position q on: a block of them, or the half that there are. */
 static void attend_block(const attention *a, const forward_memory *m, int head, int64_t q)
 {
     float largest[QUERIES], sums[QUERIES];
     int64_t token = a->token + q - a->start, count = a->end - q < QUERIES ? a->end - q : QUERIES;
     int64_t window = a->options->window, first = window > 0 && q > window ? q - window : 0;
+    int vectors = count > FR_LANES ? FR_TILE_VECTORS : 1;
     load_rows(a, a->call->in[0], a->call->in_dtype[0], a->options->heads, head, token, count, QUERIES,
               a->scale, m->q);
     turn_block(a, m->q, m->q_turned);
@@ -290,11 +304,11 @@ static void attend_block(const attention *a, const forward_memory *m, int head, 
     }
     for (int64_t tile = first / TILE * TILE; tile < q + count; tile += TILE) {
         key_range keys = keys_of(a, q, tile);
-        rows_times(m->k + (keys.from - a->base) * a->padded, a->padded, keys.to - keys.from, m->q_turned,
+        rows_times(vectors, m->k + (keys.from - a->base) * a->padded, a->padded, keys.to - keys.from, m->q_turned,
                    a->padded, m->scores);
         mask_scores(a, q, keys, m->scores, -INFINITY);
-        online_softmax(a, m->scores, keys.to - keys.from, m->out, largest, sums);
-        turned_rows_times(m->v + (keys.from - a->base) * a->padded, a->padded, keys.to - keys.from, a->padded,
+        online_softmax(a, vectors, m->scores, keys.to - keys.from, m->out, largest, sums);
+        turned_rows_times(vectors, m->v + (keys.from - a->base) * a->padded, a->padded, keys.to - keys.from, a->padded,
                           m->scores, m->out);
     }
     finish_block(a, m, head, token, count, largest, sums);
@@ -630,12 +644,12 @@ static void backward_block(const attention *a, const backward_memory *m, int64_t
     int64_t count = keys.to - keys.from, at = keys.from * a->padded, block = q * a->padded;
     if (count <= 0)
         return;
-    rows_times(m->k + at, a->padded, count, m->q_turned + block, a->padded, m->p);
-    rows_times(m->v + at, a->padded, count, m->dout_turned + block, a->padded, m->ds);
+    rows_times(FR_TILE_VECTORS, m->k + at, a->padded, count, m->q_turned + block, a->padded, m->p);
+    rows_times(FR_TILE_VECTORS, m->v + at, a->padded, count, m->dout_turned + block, a->padded, m->ds);
     probabilities(a, q, keys, m);
     weights_times(m->p, count, m->dout + block, a->padded, a->padded, m->dv + at);
     weights_times(m->ds, count, m->q + block, a->padded, a->padded, m->dk + at);
-    turned_rows_times(m->k + at, a->padded, count, a->padded, m->ds, m->dq_turned + block);
+    turned_rows_times(FR_TILE_VECTORS, m->k + at, a->padded, count, a->padded, m->ds, m->dq_turned + block);
 }
 
 static void backward_head(const attention *a, const backward_memory *m, int head, int64_t token)
