@@ -406,6 +406,8 @@ bool fr_plan_segmented(const fr_plan *plan); /* every operator is */
  * looks_back[k] tokens before each of its tokens. An operator runs on one level; the last holds all that is needed.
  * The number of levels; `looks_back` has one number less. */
 int fr_plan_levels(const fr_plan *plan, const int64_t **looks_back);
+/* Operations of the operators of a level on positions [from, to) of a row, whose beginning is there. */
+double fr_plan_level_flops(const fr_plan *plan, int level, int64_t from, int64_t to);
 /* Visits (operator, pass, kernel) of every step, in order. Autograd has two operators of its own: "seed"
  * starts a backward pass, "share" adds the gradient of a tensor that one node reads twice. */
 typedef void (*fr_plan_visitor)(void *context, const fr_node *node, fr_pass pass, const fr_kernel *kernel);

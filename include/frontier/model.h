@@ -208,6 +208,8 @@ typedef struct fr_span {
 /* Rows of any lengths, longer than the context too. A row's plan depends on its own length alone, so results
  * are the same bits for any company and any number of threads. */
 fr_status fr_scorer_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_error *error);
+/* A measure of what that takes, to be compared with that of other spans: operations, or tokens. */
+fr_status fr_scorer_spans_work(fr_scorer *scorer, int64_t count, fr_span *spans, double *work, fr_error *error);
 /* The length at which a row of T tokens is run: rows of equal ones cost the same. */
 int64_t fr_span_padded(int64_t T);
 void fr_scorer_free(fr_scorer *scorer);

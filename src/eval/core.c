@@ -377,7 +377,7 @@ fr_status fr_eval_core_from(fr_span_source source, void *context, const fr_token
 {
     core_run run = {.source = source,
                     .source_context = context,
-                    .shares = source == scorer_source,
+                    .scorer = source == scorer_source ? context : NULL,
                     .tokenizer = tokenizer,
                     .options = options};
     double start = core_now();

@@ -1,43 +1,70 @@
 /* How long it will take, before it is done; and every task's file checked before hours go into the first.
  *
- * A few items of each task, evenly spread, are turned into rows: that gives the work there will be, in tokens to
- * compute. Then some of these items, more of the tasks that have more work, are scored through the source
- * itself, in one call as the evaluation makes them, and the time of that is scaled to the whole. Real items
- * have the lengths, the common beginnings and the judged positions that decide what things cost.
+ * A few items of each task, evenly spread, are turned into rows: that gives the work there will be, in operations
+ * where the source is a scorer, which knows what it leaves out, else in tokens. Then some of these items, more of
+ * the tasks that have more work, are scored through the source itself, in one call as the evaluation makes them,
+ * and the time of that is scaled to the whole. Real items have the lengths, the common beginnings and the judged
+ * positions that decide what things cost.
  */
 #include "eval/core_run.h"
 
 #include <math.h>
 
-enum { SAMPLED_ITEMS = 32, TIMED_ITEMS = 128 };
+enum { SAMPLED_ITEMS = 32, TIMED_ITEMS = 64 };
 
 typedef struct task_sample {
     fr_core_rows rows[SAMPLED_ITEMS];
+    double works[SAMPLED_ITEMS]; /* what each takes */
     bool greedy;
     int count;
-    double left, work; /* items not known yet, and the tokens to compute for them */
+    double left, work; /* items not known yet, and what they take */
 } task_sample;
 
 typedef struct forecast {
     fr_arena arena;
     task_sample *tasks;
     int count;
-    double text_seconds, rows, work;
+    double text_seconds, rows, tokens, work;
 } forecast;
 
 /* ---- how much ----------------------------------------------------------------------------------------- */
 
 /* Tokens an item takes: what all its rows begin with counts once where the source computes it once. */
-static double work_of(const core_run *run, const fr_core_rows *rows)
+static double tokens_of(const core_run *run, const fr_core_rows *rows)
 {
     const fr_core_row *first = &rows->rows[0];
     int64_t shared = 0, sum = 0;
-    for (bool same = run->shares && rows->count > 1; same; shared += same)
+    for (bool same = run->scorer && rows->count > 1; same; shared += same)
         for (int i = 0; same && i < rows->count; i++)
             same = shared < rows->rows[i].count - 1 && rows->rows[i].ids[shared] == first->ids[shared];
     for (int i = 0; i < rows->count; i++)
         sum += rows->rows[i].count - 1 - shared;
     return (double)(sum + shared);
+}
+
+static int add_spans(const task_sample *s, int item, fr_span *spans)
+{
+    int count = 0;
+    for (int k = 0; k < s->rows[item].count; k++) {
+        const fr_core_row *row = &s->rows[item].rows[k];
+        if (row->first < row->end)
+            spans[count++] = (fr_span){
+                .ids = row->ids, .first = row->first - 1, .end = row->end - 1, .greedy = s->greedy};
+    }
+    return count;
+}
+
+static fr_status work_of(const core_run *run, forecast *f, const task_sample *s, int item, double *work,
+                         fr_error *error)
+{
+    *work = tokens_of(run, &s->rows[item]);
+    if (!run->scorer)
+        return FR_OK;
+    size_t bytes = (size_t)s->rows[item].count * sizeof(fr_span);
+    fr_span *spans = fr_arena_alloc(&f->arena, bytes);
+    if (!spans)
+        return fr_error_memory(error, bytes, "a forecast");
+    return fr_scorer_spans_work(run->scorer, add_spans(s, item, spans), spans, work, error);
 }
 
 static fr_status sample_task(const core_run *run, const core_task_run *t, forecast *f, fr_error *error)
@@ -51,7 +78,9 @@ static fr_status sample_task(const core_run *run, const core_task_run *t, foreca
     for (int i = 0; i < s->count; i++) {
         FR_TRY(fr_core_rows_make(&s->rows[i], &f->arena, t->task, &t->items, i * t->items.count / s->count,
                                  run->tokenizer, run->options->most_tokens, error));
-        s->work += work_of(run, &s->rows[i]) * s->left / s->count;
+        FR_TRY(work_of(run, f, s, i, &s->works[i], error));
+        s->work += s->works[i] * s->left / s->count;
+        f->tokens += tokens_of(run, &s->rows[i]) * s->left / s->count;
         f->rows += s->rows[i].count * s->left / s->count;
     }
     if (s->count)
@@ -61,18 +90,6 @@ static fr_status sample_task(const core_run *run, const core_task_run *t, foreca
 }
 
 /* ---- how fast ----------------------------------------------------------------------------------------- */
-
-static int add_spans(const task_sample *s, int item, fr_span *spans)
-{
-    int count = 0;
-    for (int k = 0; k < s->rows[item].count; k++) {
-        const fr_core_row *row = &s->rows[item].rows[k];
-        if (row->first < row->end)
-            spans[count++] = (fr_span){.ids = row->ids, .first = row->first - 1, .end = row->end - 1,
-                                       .greedy = s->greedy};
-    }
-    return count;
-}
 
 /* The items of a task to time: its share of the work, and never more than were sampled. */
 static int timed_items(const forecast *f, const task_sample *s)
@@ -99,7 +116,7 @@ static fr_status time_items(core_run *run, const forecast *f, bool one_each, dou
         for (int k = 0; k < items; k++) {
             int item = (int)((int64_t)k * s->count / items);
             count += add_spans(s, item, spans + count);
-            *work += work_of(run, &s->rows[item]);
+            *work += s->works[item];
         }
     }
     double start = core_now();
@@ -121,7 +138,7 @@ static fr_status announce(core_run *run, const forecast *f, fr_error *error)
     fr_progress_message(run->options->progress, "forecast: %s for %d tasks, %s rows, %s tokens to compute",
                         fr_format_duration(time, sizeof time, run->result->forecast_s), f->count,
                         fr_format_count(rows, sizeof rows, llround(f->rows)),
-                        fr_format_count(tokens, sizeof tokens, llround(f->work)));
+                        fr_format_count(tokens, sizeof tokens, llround(f->tokens)));
     return FR_OK;
 }
 

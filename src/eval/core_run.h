@@ -6,7 +6,7 @@
 typedef struct core_run {
     fr_span_source source;
     void *source_context;
-    bool shares; /* the source computes once what neighbouring spans begin with */
+    fr_scorer *scorer; /* the source is this scorer's; it knows what spans take */
     const fr_tokenizer *tokenizer;
     const fr_core_options *options;
     fr_log *log; /* NULL: none */

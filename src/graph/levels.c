@@ -62,6 +62,19 @@ int fr_plan_levels(const fr_plan *plan, const int64_t **looks_back_of)
     return plan->levels;
 }
 
+double fr_plan_level_flops(const fr_plan *plan, int level, int64_t from, int64_t to)
+{
+    double sum = 0;
+    for (int s = 0; s < plan->step_count; s++) {
+        const fr_step *step = &plan->steps[s];
+        double (*flops)(const fr_node *, fr_extent, fr_pass) = step->node->op->flops;
+        if (step->level == level && flops && to > from)
+            sum += flops(step->node, (fr_extent){1, to}, FR_FORWARD) -
+                   (from ? flops(step->node, (fr_extent){1, from}, FR_FORWARD) : 0);
+    }
+    return sum;
+}
+
 void fr_segments_fill(const fr_segment *segments, int64_t count, const int32_t *order, int32_t *positions,
                       int32_t *previous)
 {

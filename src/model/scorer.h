@@ -76,6 +76,9 @@ fr_status fr_scorer_find_hidden(fr_scorer *scorer, fr_error *error); /* once, wh
  * one run, and the head sees only the positions asked for. Spans have been checked. */
 fr_status fr_scorer_shared_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_arena *arena,
                                  fr_error *error);
+/* Adds the operations that takes. */
+fr_status fr_scorer_shared_work(fr_scorer *scorer, int64_t count, fr_span *spans, fr_arena *arena, double *work,
+                                fr_error *error);
 /* Many rows of few tokens in one run each. */
 bool fr_scorer_packs_rows(const fr_scorer *scorer, int64_t T);
 fr_status fr_scorer_prepare_short(fr_scorer *scorer, fr_plan **plan, fr_error *error);

@@ -538,20 +538,59 @@ static fr_status run_batches(batches *all, int64_t count, fr_error *error)
 }
 
 /* What any plan of the trunk knows. */
-static fr_status find_reach(batches *all, fr_arena *arena, fr_error *error)
+static fr_status find_reach(fr_scorer *scorer, fr_arena *arena, level_reach *reach, fr_plan **trunk,
+                            fr_error *error)
 {
     const int64_t *looks_back;
-    fr_plan *trunk;
-    FR_TRY(fr_scorer_plan(all->scorer, BATCH_TOKENS, NULL, all->scorer->hidden->name, &trunk, error));
-    all->reach.levels = fr_plan_levels(trunk, &looks_back);
-    size_t bytes = (size_t)all->reach.levels * sizeof *all->reach.before;
-    all->reach.before = fr_arena_alloc(arena, bytes);
-    if (!all->reach.before)
+    FR_TRY(fr_scorer_plan(scorer, BATCH_TOKENS, NULL, scorer->hidden->name, trunk, error));
+    reach->levels = fr_plan_levels(*trunk, &looks_back);
+    size_t bytes = (size_t)reach->levels * sizeof *reach->before;
+    reach->before = fr_arena_alloc(arena, bytes);
+    if (!reach->before)
         return fr_error_memory(error, bytes, "scoring spans");
-    all->reach.before[0] = 0;
-    for (int k = 1; k < all->reach.levels; k++) {
-        int64_t before = all->reach.before[k - 1];
-        all->reach.before[k] = before > INT64_MAX - looks_back[k - 1] ? INT64_MAX : before + looks_back[k - 1];
+    reach->before[0] = 0;
+    for (int k = 1; k < reach->levels; k++) {
+        int64_t before = reach->before[k - 1];
+        reach->before[k] = before > INT64_MAX - looks_back[k - 1] ? INT64_MAX : before + looks_back[k - 1];
+    }
+    return FR_OK;
+}
+
+/* Operations for a segment that ends at `end` and begins at `begin` on the last level. */
+static double segment_work(const level_reach *reach, const fr_plan *trunk, int64_t judged, int64_t begin,
+                           int64_t end)
+{
+    double work = 0;
+    for (int k = 0; k < reach->levels; k++) {
+        int64_t from = k + 1 < reach->levels ? begin_of(reach, k, judged) : begin;
+        work += fr_plan_level_flops(trunk, k, from > begin ? from : begin, end);
+    }
+    return work;
+}
+
+static double bundle_work(const level_reach *reach, const fr_plan *trunk, const fr_plan *head, const bundle *b)
+{
+    int64_t judged = b->shared;
+    double work = (double)b->asked * fr_plan_level_flops(head, 0, 0, 1);
+    for (int64_t i = 0; i < b->count; i++) {
+        const fr_span *s = &b->spans[i];
+        judged = s->first < judged ? s->first : judged;
+        work += segment_work(reach, trunk, s->first, own_begin(reach, b, s), s->end);
+    }
+    return work + segment_work(reach, trunk, judged, b->begin, b->shared);
+}
+
+fr_status fr_scorer_shared_work(fr_scorer *scorer, int64_t count, fr_span *spans, fr_arena *arena, double *work,
+                                fr_error *error)
+{
+    level_reach reach;
+    fr_plan *trunk, *head;
+    FR_TRY(find_reach(scorer, arena, &reach, &trunk, error));
+    FR_TRY(fr_scorer_plan(scorer, HEAD_TOKENS, scorer->hidden->name, "nats", &head, error));
+    for (int64_t at = 0; at < count;) {
+        bundle b = take_bundle(&reach, spans + at, count - at);
+        *work += bundle_work(&reach, trunk, head, &b);
+        at += b.count;
     }
     return FR_OK;
 }
@@ -567,7 +606,8 @@ fr_status fr_scorer_shared_spans(fr_scorer *scorer, int64_t count, fr_span *span
     batch *list = fr_arena_alloc(arena, (size_t)count * sizeof *list);
     if (!bundles || !list)
         return fr_error_memory(error, (size_t)count * sizeof *list, "scoring spans");
-    FR_TRY(find_reach(&all, arena, error));
+    fr_plan *trunk;
+    FR_TRY(find_reach(scorer, arena, &all.reach, &trunk, error));
     for (int64_t at = 0; at < count; at += bundles[bundle_count++].count)
         bundles[bundle_count] = take_bundle(&all.reach, spans + at, count - at);
     qsort(bundles, (size_t)bundle_count, sizeof *bundles, largest_first);

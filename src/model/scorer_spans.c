@@ -195,3 +195,19 @@ fr_status fr_scorer_spans(fr_scorer *scorer, int64_t count, fr_span *spans, fr_e
     fr_arena_release(&arena);
     return status;
 }
+
+/* Of whole rows: their tokens, which is as good a measure there. */
+fr_status fr_scorer_spans_work(fr_scorer *scorer, int64_t count, fr_span *spans, double *work, fr_error *error)
+{
+    *work = 0;
+    if (!fr_scorer_hidden(scorer)) {
+        for (int64_t i = 0; i < count; i++)
+            *work += (double)spans[i].end;
+        return FR_OK;
+    }
+    fr_arena arena;
+    fr_arena_init(&arena, 1 << 10);
+    fr_status status = fr_scorer_shared_work(scorer, count, spans, &arena, work, error);
+    fr_arena_release(&arena);
+    return status;
+}

@@ -130,6 +130,44 @@ TEST(shared_beginnings_and_batches_change_no_bit)
     }
 }
 
+/* Rows far longer than all windows together: most tokens run in no layer, or in the lowest ones. */
+TEST(what_no_judged_token_depends_on_is_left_out)
+{
+    static const char *const numerics[] = {"fp32", "bf16"};
+    fr_recipe recipe = model_fixture_recipe();
+    char folder[512];
+    fr_error error = {0};
+    recipe.model.short_window = 21;
+    recipe.model.context = 48;
+    snprintf(folder, sizeof folder, "%s", scratch("windows"));
+    fr_tokenizer *own = fixture_tokenizer(20);
+    model_fixture_run(folder, &recipe, own);
+    for (int n = 0; n < 2; n++) {
+        fr_scorer *scorer;
+        fr_span spans[SPANS];
+        double nats, work = 0, all = 0;
+        bool followed;
+        CHECK_OK(fr_scorer_open(&scorer, folder, &(fr_scorer_options){.threads = 2, .numerics = numerics[n]}, &error));
+        for (int round = 0; round < 2 && fr_scorer_hidden(scorer); round++) {
+            if (round)
+                make_options(spans, fr_scorer_vocab(scorer));
+            else
+                make_spans(spans, fr_scorer_vocab(scorer));
+            CHECK_OK(fr_scorer_spans(scorer, SPANS, spans, &error));
+            for (int i = 0; i < SPANS; i++) {
+                whole_row(scorer, &spans[i], &nats, &followed);
+                CHECK(spans[i].greedy ? spans[i].followed == followed : spans[i].nats == nats);
+            }
+            fr_span last = {.ids = ids[0], .first = MOST - 1, .end = MOST}, every = {.ids = ids[0], .end = MOST};
+            CHECK_OK(fr_scorer_spans_work(scorer, 1, &last, &work, &error));
+            CHECK_OK(fr_scorer_spans_work(scorer, 1, &every, &all, &error));
+            CHECK(work > 0 && work < all / 4);
+        }
+        fr_scorer_free(scorer);
+    }
+    fr_tokenizer_free(own);
+}
+
 static double nats_of(const float *z, int64_t vocab, int32_t target)
 {
     double sum = 0;
