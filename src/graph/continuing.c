@@ -46,7 +46,7 @@ fr_status fr_plan_lay_out_sequence(fr_planning *planning)
     return FR_OK;
 }
 
-/* ---- a run ------------------------------------------------------------------------------------------ */
+/* ---- a run ---- */
 
 static fr_status check_sequence(const fr_plan *plan, const fr_sequence *s, int64_t row, fr_error *error)
 {

@@ -1,12 +1,12 @@
 /* Which tokens an operator must run on, when not every row of the outputs is wanted.
  *
- * Of a row of text often only the last tokens are judged. The last block then needs queries, and everything
- * after attention, only there; keys and values as far back as its attention looks; and so on down. Tokens that are
- * wanted are level 0; every operator that looks back raises what it reads by one level, which adds as many
- * tokens as it looks back. A plan knows the level of each step and how far each level looks into the next, a run
- * says where each level begins (fr_segments). Tokens are put in order of their level, so a level is the end of
- * the run, and no operator needs to know: it sees fewer tokens. Only operators that look back find theirs by
- * number, as they do anyway where rows share a beginning.
+ * Of a row of text often only the last tokens are judged. The last block then needs queries, and
+ * everything after attention, only there; keys and values as far back as its attention looks; and so on
+ * down. Tokens that are wanted are level 0; every operator that looks back raises what it reads by one
+ * level, which adds as many tokens as it looks back. A plan knows the level of each step and how far each
+ * level looks into the next, a run says where each level begins (fr_segments). Tokens are put in order of
+ * their level, so a level is the end of the run, and no operator needs to know: it sees fewer tokens. Only
+ * operators that look back find theirs by number, as they do anyway where rows share a beginning.
  */
 #include "graph/plan_internal.h"
 

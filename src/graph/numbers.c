@@ -13,7 +13,11 @@
 static const struct {
     const char *name;
     size_t bytes;
-} dtypes[] = {[FR_F32] = {"f32", 4}, [FR_BF16] = {"bf16", 2}, [FR_F64] = {"f64", 8}, [FR_I32] = {"i32", 4}, [FR_F16] = {"f16", 2}};
+} dtypes[] = {[FR_F32] = {"f32", 4},
+              [FR_BF16] = {"bf16", 2},
+              [FR_F64] = {"f64", 8},
+              [FR_I32] = {"i32", 4},
+              [FR_F16] = {"f16", 2}};
 
 size_t fr_dtype_bytes(fr_dtype dtype)
 {

@@ -389,8 +389,7 @@ static void add_slot(fr_plan *plan, fr_step *step, int value, size_t field)
     if (value == FR_NO_VALUE)
         return;
     const fr_value *v = &plan->values[value];
-    plan->slots[plan->slot_count++] =
-        (fr_slot){(uint16_t)field, (uint16_t)v->base, v->offset, v->row_bytes};
+    plan->slots[plan->slot_count++] = (fr_slot){(uint16_t)field, (uint16_t)v->base, v->offset, v->row_bytes};
     step->slots++;
 }
 
@@ -569,7 +568,6 @@ bool fr_plan_segmented(const fr_plan *plan)
             return false;
     return true;
 }
-
 
 void fr_plan_visit(const fr_plan *plan, fr_plan_visitor visit, void *context)
 {

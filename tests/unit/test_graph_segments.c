@@ -1,5 +1,5 @@
-/* Segments and parts of a graph: rows that share a beginning give what they give alone, a plan may run fewer tokens than
- * it was made for and begin in the middle; what makes no sense is refused.
+/* Segments and parts of a graph: rows that share a beginning give what they give alone, a plan may run
+ * fewer tokens than it was made for and begin in the middle; what makes no sense is refused.
  */
 #include "graph_model.h"
 
@@ -28,7 +28,8 @@ static bool open_room(bench *b, const fr_graph *g, const char *const *outputs, c
 }
 
 /* One row of `count` tokens: nats of its last `own` tokens. */
-static void run_alone(bench *b, const int32_t *tokens, const int32_t *targets, int64_t count, int64_t own, double *out)
+static void run_alone(bench *b, const int32_t *tokens, const int32_t *targets, int64_t count, int64_t own,
+                      double *out)
 {
     fr_run_args args = b->args;
     fr_binding inputs[] = {{"tokens", tokens}, {"targets", targets}};
@@ -49,7 +50,8 @@ TEST(shared_beginnings_give_what_whole_rows_give)
                                       {SHARED + FIRST + SECOND, ALONE, 0, 0, 0}};
     int32_t positions[TOTAL], previous[TOTAL];
     fr_segments_fill(list, 4, NULL, positions, previous);
-    CHECK(positions[SHARED] == SHARED && previous[SHARED + FIRST] == SHARED - 1 && previous[TOTAL - ALONE] == -1);
+    CHECK(positions[SHARED] == SHARED && previous[SHARED + FIRST] == SHARED - 1 &&
+          previous[TOTAL - ALONE] == -1);
     for (int n = 0; n < 3; n++) {
         fr_graph *g = baseline_model(shape);
         fr_segments segments = {list, 4, positions, previous, NULL, NULL};
@@ -64,7 +66,8 @@ TEST(shared_beginnings_give_what_whole_rows_give)
         memmove(row + SHARED, b.tokens + SHARED + FIRST, SECOND * sizeof *row);
         memmove(targets + SHARED, b.targets + SHARED + FIRST, SECOND * sizeof *row);
         run_alone(&b, row, targets, SHARED + SECOND, SECOND, wanted + SHARED + FIRST);
-        run_alone(&b, b.tokens + TOTAL - ALONE, b.targets + TOTAL - ALONE, ALONE, ALONE, wanted + TOTAL - ALONE);
+        run_alone(&b, b.tokens + TOTAL - ALONE, b.targets + TOTAL - ALONE, ALONE, ALONE,
+                  wanted + TOTAL - ALONE);
         fr_run_args args = b.args;
         args.tokens = TOTAL;
         args.segments = &segments;
@@ -111,7 +114,10 @@ TEST(two_taps_continue)
     fr_tensor *table = fr_parameter(g, "table", 11, 5, fr_init_normal(1), "embedding");
     fr_tensor *taps = fr_parameter(g, "taps", 2, 5, fr_init_normal(1), "matrix");
     fr_name(g, fr_two_tap(g, fr_embed(g, table, fr_input_ids(g, "tokens")), taps), "y");
-    fr_plan_options options = {.extent = {1, 6}, .numerics = FR_NUMERICS_F64, .outputs = outputs, .output_count = 1};
+    fr_plan_options options = {.extent = {1, 6},
+                               .numerics = FR_NUMERICS_F64,
+                               .outputs = outputs,
+                               .output_count = 1};
     bench whole, part;
     bool ready = bench_open(&whole, g, &options, 11);
     options.extent.T = options.continuing.chunk = 2;
@@ -138,10 +144,10 @@ TEST(two_taps_continue)
 
 TEST(segments_that_make_no_sense_are_refused)
 {
-    static const fr_segment bad[][2] = {{{0, 4, 0, 0, 0}, {5, 3, 0, 0, 0}},   /* a gap */
-                                        {{0, 4, 0, 0, 0}, {4, 3, 0, 0, 0}},   /* too few */
-                                        {{0, 4, 0, 0, 0}, {4, 4, 2, 3, 0}},   /* goes on from itself */
-                                        {{0, 4, 0, 0, 0}, {4, -1, 0, 0, 0}},  /* less than nothing */
+    static const fr_segment bad[][2] = {{{0, 4, 0, 0, 0}, {5, 3, 0, 0, 0}},  /* a gap */
+                                        {{0, 4, 0, 0, 0}, {4, 3, 0, 0, 0}},  /* too few */
+                                        {{0, 4, 0, 0, 0}, {4, 4, 2, 3, 0}},  /* goes on from itself */
+                                        {{0, 4, 0, 0, 0}, {4, -1, 0, 0, 0}}, /* less than nothing */
                                         {{0, 4, -1, 2, 0}, {4, 4, 0, 0, 0}},
                                         {{0, 4, 0, 0, 0}, {4, INT64_MAX, 0, 0, 0}},
                                         {{0, 4, 0, 0, 0}, {4, 4, 0, 0, ROOM - 3}}, /* beyond the plan */
@@ -162,7 +168,8 @@ TEST(segments_that_make_no_sense_are_refused)
     args.tokens = ROOM + 1;
     CHECK_INT(fr_plan_run(b.plan, &args, &error), FR_BAD_USAGE);
     const char *unknown[] = {"nothing"};
-    fr_plan_options options = {.extent = {1, 4}, .outputs = nats, .output_count = 1, .given = unknown, .given_count = 1};
+    fr_plan_options options = {
+        .extent = {1, 4}, .outputs = nats, .output_count = 1, .given = unknown, .given_count = 1};
     fr_plan *plan;
     CHECK_INT(fr_plan_create(&plan, g, &options, &error), FR_BAD_USAGE);
     options.given = hidden;

@@ -1,7 +1,7 @@
 /* leaky_relu_squared: out = max(x, slope x)^2, 0 <= slope < 1 ;  d x = 2 max(x, slope^2 x) d out.
  *
- * The square of a leaky ReLU: negative inputs come out positive, small, and keep a gradient. Own models use it; the
- * reference kernel, one pass over an activation, is also what real runs use.
+ * The square of a leaky ReLU: negative inputs come out positive, small, and keep a gradient. Own models
+ * use it; the reference kernel, one pass over an activation, is also what real runs use.
  */
 #include "graph/ops/ops.h"
 

@@ -4,8 +4,8 @@
  *     d x_t = taps[0] d out_t + taps[1] d out_{t+1}
  *     d taps[0] = sum_t d out_t x_t ;  d taps[1] = sum_t d out_t x_{t-1}
  *
- * Unlike smear it has no gate: the taps are the same for every token. Own models use it; the reference kernel, one
- * pass over an activation, is also what real runs use.
+ * Unlike smear it has no gate: the taps are the same for every token. Own models use it; the reference
+ * kernel, one pass over an activation, is also what real runs use.
  */
 #include "graph/ops/ops.h"
 

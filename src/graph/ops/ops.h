@@ -14,8 +14,8 @@
 
 extern const fr_op fr_op_embed, fr_op_embed_positions, fr_op_rms_norm, fr_op_layer_norm, fr_op_linear,
     fr_op_rotary, fr_op_attention, fr_op_relu_squared, fr_op_gelu, fr_op_swiglu, fr_op_add, fr_op_blend,
-    fr_op_add_scaled, fr_op_add_bias, fr_op_smear, fr_op_two_tap,
-    fr_op_leaky_relu_squared, fr_op_value_gate, fr_op_head_logits, fr_op_head_loss;
+    fr_op_add_scaled, fr_op_add_bias, fr_op_smear, fr_op_two_tap, fr_op_leaky_relu_squared, fr_op_value_gate,
+    fr_op_head_logits, fr_op_head_loss;
 
 static inline double fr_dot(const double *a, const double *b, int64_t count)
 {
