@@ -4,13 +4,13 @@ is -1. z is at most c, so no maximum is taken; c is 30 at most, as the table of 
 Layout: tokens on partitions, their vocabulary along them: a transfer brings CHUNK logits of 128 tokens. What depends on targets is one
 number a token: a transfer with a list of rows picks those logits out of HBM, and none of the sweeps over the
 vocabulary looks at a target.
-Tiling: SEGMENT logits of 128 tokens stay in SBUF as tanh(x / c) in float32, so that Scalar changes its table (1.3 us) twice a segment and
-not twice a chunk. Forward: Scalar takes tanh of the chunks as they come, then exp, which sums itself.
-Backward: dx = g (p - [v = target]) (1 - tanh**2) with p = exp(z - lse): Scalar takes tanh and exp again, GpSimd rounds tanh to bf16, Vector
-does the rest at two and four elements a cycle, and the targets' own elements are written over at the end. In
-float32 Scalar squares as well and hands p over in PSUM. Where the gradient of nats is known beforehand, as in training, one kernel does both in half the
-time: exp(z) (1 - tanh**2) of a block of tokens waits in SBUF for its sum.
-Bound: Scalar, which passes over every logit twice a kernel.
+Tiling: a segment of the vocabulary stays in SBUF as tanh(x / c) in float32, so that Scalar changes its table (1.3 us) twice a
+segment and not twice a chunk. Forward: Scalar takes tanh of the chunks as they come, then exp, which sums itself.
+Backward: dx = g (p - [v = target]) (1 - tanh**2) with p = exp(z - lse): Scalar takes tanh and exp again, GpSimd squares, Vector
+multiplies, and the targets' own elements are written over at the end. In float32 Scalar squares as well and hands p over in PSUM. Where the
+gradient of nats is known beforehand, as in training, one kernel does both in little more time than one: exp(z) (1 - tanh**2) of a block of
+tokens waits in SBUF for its sum.
+Bound: Scalar, which passes over every logit twice, with GpSimd and Vector close behind in the backward pass.
 """
 
 import nki
@@ -19,7 +19,9 @@ import nki.language as nl
 
 P = 128
 CHUNK = 4096  # logits of a token in one transfer
-SEGMENT = 32768  # logits of a token in SBUF
+SEGMENT = (
+    32768  # logits of a token in SBUF; half of it and less where two segments or other things are there too
+)
 WIDE = 8192  # logits of a token in one exp of the forward pass
 NARROW = 2048  # and in one step of the backward pass
 
@@ -39,7 +41,7 @@ def parts(tokens):
 
 
 def column(x, rows, low, high):
-    """Tokens of some blocks of x, tokens x 1 in HBM, a block a column: [rows, high - low]."""
+    """Tokens of some blocks of x, a number a token in HBM, a block a column: [rows, high - low]."""
     return x.ap(pattern=[[1, rows], [P, high - low]], offset=low * P)
 
 
@@ -146,10 +148,10 @@ def store_losses(nats, lse, sums, tanh_wanted, valid, softcap, tokens):
 
 @nki.jit
 def softcap_cross_entropy(logits, targets, softcap=15.0):
-    """(nats, lse), tokens x 1 in float32, of logits tokens x vocabulary; targets tokens x 1 int32"""
+    """(nats, lse), a number a token in float32, of logits tokens x vocabulary; targets int32, -1 for none"""
     tokens, vocabulary = logits.shape
-    nats = nl.ndarray((tokens, 1), dtype=nl.float32, buffer=nl.shared_hbm)
-    lse = nl.ndarray((tokens, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    nats = nl.ndarray((tokens,), dtype=nl.float32, buffer=nl.shared_hbm)
+    lse = nl.ndarray((tokens,), dtype=nl.float32, buffer=nl.shared_hbm)
     valid, places = target_rows(targets, tokens, vocabulary)
     tanh_wanted = target_tanh(logits, places, softcap)
     sums = nl.ndarray((P, blocks_of(tokens)), dtype=nl.float32, buffer=nl.sbuf)
@@ -206,20 +208,22 @@ def new_weights(rows, columns, dtype):
     return nl.ndarray((rows, columns), dtype=nl.bfloat16, buffer=nl.sbuf)
 
 
-def square(tanh, dtype):
-    """tanh**2 of a step."""
+def slope_of(tanh, dtype, factor, offset):
+    """factor tanh**2 + offset of a step, in the dtype it is multiplied in. The square is in float32: rounded before 1 is there to take it
+    from, nothing would be left of the slope near the cap."""
     if dtype == nl.float32:
         nisa.activation(dst=tanh, op=nl.square, data=tanh)
-        return tanh
-    narrow = nl.ndarray(tanh.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
-    nisa.tensor_copy(dst=narrow, src=tanh, engine=nisa.engine.gpsimd)
-    nisa.tensor_tensor(dst=narrow, data1=narrow, data2=narrow, op=nl.multiply)
-    return narrow
+        slope = tanh
+    else:
+        nisa.tensor_tensor(dst=tanh, data1=tanh, data2=tanh, op=nl.multiply, engine=nisa.engine.gpsimd)
+        slope = nl.ndarray(tanh.shape, dtype=nl.bfloat16, buffer=nl.sbuf)
+    nisa.tensor_scalar(dst=slope, data=tanh, op0=nl.multiply, operand0=factor, op1=nl.add, operand1=offset)
+    return slope
 
 
 @nki.jit
 def softcap_cross_entropy_backward(logits, targets, lse, dnats, softcap=15.0):
-    """d logits; lse of the forward pass and the gradient of nats, tokens x 1 in float32"""
+    """d logits, from the lse of the forward pass and the gradient of nats"""
     tokens, vocabulary = logits.shape
     dlogits = nl.ndarray(logits.shape, dtype=logits.dtype, buffer=nl.shared_hbm)
     valid, places = target_rows(targets, tokens, vocabulary)
@@ -237,8 +241,8 @@ def softcap_cross_entropy_backward(logits, targets, lse, dnats, softcap=15.0):
     wanted = target_gradients(tanh_wanted, minus_lse, weights, logits.dtype, softcap, tokens)
     for block in range(blocks_of(tokens)):
         rows = min(P, tokens - block * P)
-        for first in range(0, vocabulary, SEGMENT):
-            size = min(SEGMENT, vocabulary - first)
+        for first in range(0, vocabulary, SEGMENT // 2):  # two at once: GpSimd is behind Scalar
+            size = min(SEGMENT // 2, vocabulary - first)
             tanh = load_tanh(logits, block * P, rows, first, size, softcap)
             for at in range(0, size, NARROW):
                 many = min(NARROW, size - at)
@@ -247,14 +251,11 @@ def softcap_cross_entropy_backward(logits, targets, lse, dnats, softcap=15.0):
                 nisa.activation(
                     dst=p, op=nl.exp, data=t, scale=softcap, bias=minus_lse[0:rows, block : block + 1]
                 )
-                slope = square(t, logits.dtype)
-                nisa.tensor_scalar(
-                    dst=slope,
-                    data=slope,
-                    op0=nl.multiply,
-                    operand0=minus_weights[0:rows, block : block + 1],
-                    op1=nl.add,
-                    operand1=weights[0:rows, block : block + 1],
+                slope = slope_of(
+                    t,
+                    logits.dtype,
+                    minus_weights[0:rows, block : block + 1],
+                    weights[0:rows, block : block + 1],
                 )
                 nisa.tensor_tensor(dst=slope, data1=p, data2=slope, op=nl.multiply)
                 nisa.dma_copy(dst=dlogits[nl.ds(block * P, rows), nl.ds(first + at, many)], src=slope)
@@ -285,8 +286,7 @@ def take_products(product, sum, t, dtype, softcap):
     """exp z (1 - tanh**2) of a step, and the sum of exp z."""
     p = new_weights(t.shape[0], t.shape[1], dtype)
     nisa.activation_reduce(dst=p, op=nl.exp, data=t, scale=softcap, reduce_op=nl.add, reduce_res=sum)
-    slope = square(t, dtype)
-    nisa.tensor_scalar(dst=slope, data=slope, op0=nl.multiply, operand0=-1.0, op1=nl.add, operand1=1.0)
+    slope = slope_of(t, dtype, -1.0, 1.0)
     nisa.tensor_tensor(dst=product, data1=p, data2=slope, op=nl.multiply)
 
 
@@ -318,8 +318,8 @@ def softcap_cross_entropy_training(logits, targets, dnats, softcap=15.0):
     divided by, and leaves while the next block of tokens comes"""
     tokens, vocabulary = logits.shape
     dlogits = nl.ndarray(logits.shape, dtype=logits.dtype, buffer=nl.shared_hbm)
-    nats = nl.ndarray((tokens, 1), dtype=nl.float32, buffer=nl.shared_hbm)
-    lse = nl.ndarray((tokens, 1), dtype=nl.float32, buffer=nl.shared_hbm)
+    nats = nl.ndarray((tokens,), dtype=nl.float32, buffer=nl.shared_hbm)
+    lse = nl.ndarray((tokens,), dtype=nl.float32, buffer=nl.shared_hbm)
     narrow = logits.dtype != nl.float32
     steps = (vocabulary + NARROW - 1) // NARROW
     most = 18 if narrow else 16
@@ -332,8 +332,8 @@ def softcap_cross_entropy_training(logits, targets, dnats, softcap=15.0):
     held = []
     for i in range(min(most, steps * blocks_of(tokens))):
         held.append(nl.ndarray((P, min(NARROW, vocabulary)), dtype=logits.dtype, buffer=nl.sbuf))
-    segment = min(vocabulary, SEGMENT // 2 if narrow else SEGMENT // 4)
-    tanhs = nl.ndarray((P, segment), dtype=nl.float32, buffer=nl.sbuf)
+    segment = min(vocabulary, SEGMENT // 4 if narrow else SEGMENT // 8)
+    tanhs = nl.ndarray((P, 2, segment), dtype=nl.float32, buffer=nl.sbuf)
     todo = []
     for block in range(blocks_of(tokens)):
         for first in range(0, vocabulary, segment):
@@ -346,7 +346,7 @@ def softcap_cross_entropy_training(logits, targets, dnats, softcap=15.0):
     step_sums = None
     for i in range(len(todo)):
         block, first, size, rows = todo[i]
-        tanh = tanhs[0:rows, 0:size]
+        tanh = tanhs[0:rows, i % 2, 0:size]
         if first == 0:
             step_sums = nl.ndarray((rows, steps), dtype=nl.float32, buffer=nl.sbuf)
         for j in range(len(chunks)):
