@@ -189,26 +189,34 @@ static fr_status run_isa(cli_run *run, fr_error *error)
     return FR_OK;
 }
 
+static void print_rule(cli_run *run, json_t *list, const fr_neuron_rule *rule)
+{
+    bool first = json_array_size(list) == 0;
+    json_array_append_new(list,
+                          json_pack("{s:s,s:s,s:s,s:s}", "name", rule->name, "text", text_or(rule->text),
+                                    "fix", text_or(rule->fix), "example", text_or(rule->example)));
+    cli_print(run, "%s%s\n  rule     %s\n  fix      %s\n", first ? "" : "\n", rule->name, text_or(rule->text),
+              text_or(rule->fix));
+    for (const char *line = rule->example; line && *line;) {
+        size_t length = strcspn(line, "\n");
+        cli_print(run, "  %s %.*s\n", line == rule->example ? "example " : "        ", (int)length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
+/* The machine's rules, which are errors, then the compiler's, which are warnings. */
 static fr_status run_rules(cli_run *run, fr_error *error)
 {
     (void)error;
-    int count;
-    const fr_neuron_rule *rules = fr_neuron_rules(&count);
+    int machine, language;
+    const fr_neuron_rule *rules = fr_neuron_rules(&machine);
+    const fr_neuron_rule *python = fr_neuron_language_rules(&language);
     json_t *list = json_array();
     cli_put(run, "rules", list);
-    for (int i = 0; i < count; i++) {
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s}", "name", rules[i].name, "text",
-                                              text_or(rules[i].text), "fix", text_or(rules[i].fix), "example",
-                                              text_or(rules[i].example)));
-        cli_print(run, "%s%s\n  rule     %s\n  fix      %s\n", i ? "\n" : "", rules[i].name,
-                  text_or(rules[i].text), text_or(rules[i].fix));
-        for (const char *line = rules[i].example; line && *line;) {
-            size_t length = strcspn(line, "\n");
-            cli_print(run, "  %s %.*s\n", line == rules[i].example ? "example " : "        ", (int)length,
-                      line);
-            line += length + (line[length] == '\n');
-        }
-    }
+    for (int i = 0; i < machine; i++)
+        print_rule(run, list, &rules[i]);
+    for (int i = 0; i < language; i++)
+        print_rule(run, list, &python[i]);
     return FR_OK;
 }
 

@@ -346,6 +346,8 @@ typedef struct fr_neuron_rule {
     const char *example; /* Python lines that break it; the tests run them */
 } fr_neuron_rule;
 const fr_neuron_rule *fr_neuron_rules(int *count);
+/* What Python kernels may be written in: warnings, as a simulator runs more than the compiler takes. */
+const fr_neuron_rule *fr_neuron_language_rules(int *count);
 
 /* ---- the core -------------------------------------------------------------------------------------- */
 

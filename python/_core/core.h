@@ -137,6 +137,7 @@ PyObject *core_timeline(PyObject *self, PyObject *columns);
 /* tables.c: instructions, rules, machines and dtypes as Python data */
 PyObject *table_instructions(PyObject *module, PyObject *unused);
 PyObject *table_rules(PyObject *module, PyObject *unused);
+PyObject *table_language_rules(PyObject *module, PyObject *unused);
 PyObject *table_dtypes(PyObject *module, PyObject *unused);
 PyObject *table_operators(PyObject *module, PyObject *unused);
 

@@ -91,6 +91,7 @@ static PyMethodDef functions[] = {
     {"functions", instruction_functions, METH_NOARGS, "{name: callable} of every instruction"},
     {"instructions", table_instructions, METH_NOARGS, "the descriptor table"},
     {"rules", table_rules, METH_NOARGS, "the rules"},
+    {"language_rules", table_language_rules, METH_NOARGS, "what Python the compiler takes"},
     {"dtypes", table_dtypes, METH_NOARGS, "{name: bytes}"},
     {"operators", table_operators, METH_NOARGS, "names of ALU operators and activation functions"},
     {"reference", reference_run, METH_VARARGS, "one pass of an operator of the trainer"},

@@ -37,12 +37,8 @@ PyObject *table_instructions(PyObject *module, PyObject *unused)
     return list;
 }
 
-PyObject *table_rules(PyObject *module, PyObject *unused)
+static PyObject *rules_of(const fr_neuron_rule *table, int count)
 {
-    (void)module;
-    (void)unused;
-    int count;
-    const fr_neuron_rule *table = fr_neuron_rules(&count);
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < count; i++) {
         PyObject *item = Py_BuildValue("{s:s,s:z,s:z,s:z}", "name", table[i].name, "text", table[i].text,
@@ -52,6 +48,24 @@ PyObject *table_rules(PyObject *module, PyObject *unused)
         Py_XDECREF(item);
     }
     return list;
+}
+
+PyObject *table_rules(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    int count;
+    const fr_neuron_rule *table = fr_neuron_rules(&count);
+    return rules_of(table, count);
+}
+
+PyObject *table_language_rules(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    int count;
+    const fr_neuron_rule *table = fr_neuron_language_rules(&count);
+    return rules_of(table, count);
 }
 
 PyObject *table_dtypes(PyObject *module, PyObject *unused)

@@ -9,7 +9,7 @@ import functools
 import inspect
 import itertools
 
-from . import _core, arrays, pair, session
+from . import _core, arrays, language_rules, pair, report, session
 from .types import shared_hbm
 
 
@@ -140,6 +140,8 @@ def run(kernel, args, kwargs):
     launch = session.launch = session.Launch(core, sizes, kernel.old)
     core.activate()
     try:
+        if session.options.warnings and not kernel.old:
+            language_rules.warn(kernel.function, report.note)
         args, kwargs = bind(kernel.function, inputs, args, kwargs)
         value = programs(kernel, launch, cores, args, kwargs)
         result = result_of(value, inputs.torch)

@@ -32,6 +32,7 @@ class Options:
     trace = html = None  # --trace FILE, --html FILE
     timeline = False  # --timeline
     source_lines = 8
+    warnings = True  # of Python that AWS's compiler refuses
 
 
 options = Options()

@@ -1,11 +1,12 @@
 """Every instruction's example runs, every rule's example breaks that rule and no other."""
 
+import ast
 import unittest
 
 import numpy as np
 
 import frontier_nki
-from frontier_nki import _core, session
+from frontier_nki import _core, language_rules, session
 
 frontier_nki.install()
 
@@ -67,6 +68,26 @@ class Tables(unittest.TestCase):
                     run(rule["example"], 3)
                 self.assertTrue(caught.exception.what.startswith(rule["name"] + ":"), str(caught.exception))
                 self.assertTrue(caught.exception.where.startswith("example:"), str(caught.exception))
+
+
+    def test_language_rules(self):
+        rules = _core.language_rules()
+        self.assertEqual({rule["name"] for rule in rules}, set(language_rules.CHECKS))
+        for rule in rules:
+            with self.subTest(rule=rule["name"]):
+                found = language_rules.broken(ast.parse(rule["example"]), {"nl": nl, "nisa": nisa, "np": np})
+                self.assertEqual({name for _, name in found}, {rule["name"]})
+
+    def test_warnings_name_the_line(self):
+        said = []
+        self.assertEqual(language_rules.warn(asks_numpy, said.append), 1)
+        line = asks_numpy.__code__.co_firstlineno + 1
+        self.assertIn(f"test_tables.py:{line}: python_numpy:", said[0])
+        self.assertEqual(language_rules.warn(asks_numpy, said.append), 0)  # once a process
+
+
+def asks_numpy(tile: np.ndarray):
+    return np.cumsum(tile)
 
 
 if __name__ == "__main__":

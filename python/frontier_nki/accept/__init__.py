@@ -197,7 +197,7 @@ def main(arguments):
     parser.add_argument("--machine")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
-    session.options.machine = options.machine
+    session.options.machine, session.options.warnings = options.machine, False
     if not os.path.isdir(options.dir):
         sys.stderr.write(
             f"frontier: error: {options.dir}: no such folder\n  hint: a checkout with NKI kernels\n"
