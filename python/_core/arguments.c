@@ -223,9 +223,25 @@ static bool parse_code(parsing *p)
     return true;
 }
 
+static int choices_of(const fr_neuron_parameter *parameter)
+{
+    int count = parameter->choices && *parameter->choices;
+    for (const char *c = parameter->choices; c && *c; c++)
+        count += *c == ' ';
+    return count;
+}
+
 static bool parse_choice(parsing *p)
 {
     char word[80];
+    if (PyLong_Check(p->value) && !PyBool_Check(p->value)) { /* AWS's number of the choice */
+        long number = PyLong_AsLong(p->value);
+        PyErr_Clear();
+        if (number >= 0 && number < choices_of(p->parameter)) {
+            p->out->number = (double)number;
+            return true;
+        }
+    }
     PyObject *name = PyUnicode_Check(p->value) ? NULL : PyObject_GetAttr(p->value, state.name_method);
     const char *text = PyUnicode_AsUTF8AndSize(name ? name : p->value, NULL);
     snprintf(word, sizeof word, "%s", text ? text : "");

@@ -46,6 +46,7 @@ def parser():
     p.add_argument("--html")
     p.add_argument("--timeline", action="store_true")
     p.add_argument("--timing-only", action="store_true")
+    p.add_argument("--unwritten", choices=["error", "nan"], default="error")
     p.add_argument("--backend", choices=["simulator", "aws"], default="simulator")
     p.add_argument("script")
     p.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -145,6 +146,7 @@ def main(arguments):
     report.json_mode = options.json
     session.options.machine, session.options.timing_only = options.machine, options.timing_only
     session.options.trace, session.options.html = options.trace, options.html
+    session.options.unwritten = options.unwritten
     session.options.timeline = options.timeline
     if not os.path.isfile(options.script):
         what = "a folder, not a script" if os.path.isdir(options.script) else "no such script"

@@ -104,6 +104,18 @@ def empty(shape, dtype):
     return array
 
 
+def undefined(tile):
+    """Fills a tile that may be read and holds nothing defined: NaN, so that a use shows; 0 in integers."""
+    kind = numpy_dtype(tile.dtype)
+    bits = 0 if kind is None or kind.kind in "iub" else np.full(1, np.nan, np.float32).astype(kind)
+    filler = (
+        np.broadcast_to(bits, tile.shape)
+        if kind is not None
+        else np.zeros(tile.size * tile.dtype.itemsize, np.uint8)
+    )
+    tile.write_tensor(raw_bytes(np.ascontiguousarray(filler, dtype=kind)))
+
+
 def whole(tile):
     """The whole tensor behind a tile, as an array of its own."""
     array = empty(tile.base_shape, tile.base_dtype_name)

@@ -59,9 +59,14 @@ def allocate(shape, dtype, buffer=sbuf, name="", address=None):
     if region is shared_hbm or region.shared:
         return launching.shared_output(launch, shape, dtype_of(dtype), name)
     where = None if address is None else (int(address[0]), int(address[1]))
-    return launch.core.tensor(
+    made = launch.core.tensor(
         region.memory, dtype_of(dtype), shape, name, where, False, launching.tile_type(launch.old)
     )
+    if session.options.unwritten == "nan" and region is sbuf and not session.options.timing_only:
+        from . import arrays
+
+        arrays.undefined(made)
+    return made
 
 
 def make(instruction, shape, dtype, buffer=sbuf, mask=None, accumulates=False, **arguments):

@@ -32,6 +32,7 @@ class Options:
     trace = html = None  # --trace FILE, --html FILE
     timeline = False  # --timeline
     source_lines = 8
+    unwritten = "error"  # --unwritten: or "nan", what SBUF holds before it is written
     warnings = True  # of Python that AWS's compiler refuses
 
 

@@ -26,9 +26,10 @@ ADAPTERS = ("moe", "samples", "nkipy", "accelopt", "autocomp", "autocomp_more", 
 class Case:
     """One kernel: `run(module)` yields (name, what the kernel returned, what numpy says)."""
 
-    def __init__(self, row, path, run, tolerance=1e-5, package=None, prelude=False, script=False):
+    def __init__(self, row, path, run, tolerance=1e-5, package=None, prelude=False, script=False, unwritten="error"):
         self.row, self.path, self.run, self.tolerance = row, path, run, tolerance
         self.package, self.prelude, self.script = package, prelude, script
+        self.unwritten = unwritten
 
 
 class StandIn(types.ModuleType):
@@ -156,6 +157,7 @@ def locate(top):
 def try_case(case, path):
     """[(name, difference, predicted us)] and an error text."""
     rows, modules, paths = [], set(sys.modules), list(sys.path)
+    session.options.unwritten = case.unwritten
     try:
         module = load(path, case)
         for name, actual, wanted in case.run(module):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import Case
+from . import Case, bf16, rounded
 
 TUTORIALS = "src/nki_samples/tutorials/"
 
@@ -99,6 +99,40 @@ def attention(module):
         yield f"attn_fwd_{name} {length}x128", got, wanted if got.shape == wanted.shape else wanted.T
 
 
+def upsample(x, axis):
+    """Twice as many points along an axis, each a quarter of the way between two; the ends stay."""
+    places = np.arange(x.shape[axis])
+    before, after = (np.take(x, np.clip(places + step, 0, places[-1]), axis) for step in (-1, 1))
+    even, odd = 0.25 * before + 0.75 * x, 0.75 * x + 0.25 * after
+    shape = list(x.shape)
+    shape[axis] *= 2
+    return np.stack([even, odd], axis + 1).reshape(shape)
+
+
+def bilinear(module):
+    x = np.random.default_rng(9).random((2, 64, 30, 20), dtype=np.float32)
+    wanted = upsample(upsample(x.astype(np.float64), 2), 3)
+    yield "bilinear 2x64x30x20", module.interpolate_bilinear_2x_fwd(x), wanted
+
+
+def trilinear(module):
+    x = np.random.default_rng(10).random((2, 64, 10, 9, 8), dtype=np.float32)
+    wanted = upsample(upsample(upsample(x.astype(np.float64), 2), 3), 4)
+    yield "trilinear 2x64x10x9x8", module.interpolate_trilinear_2x_fwd(x), wanted
+
+
+def pipelined(module):
+    """The kernel is for 16,384 keys only; numpy checks every 64th query."""
+    random, length = np.random.default_rng(11), 16384
+    q, k = (rounded(random.standard_normal((1, 128, length), dtype=np.float32)) for _ in range(2))
+    v = rounded(random.standard_normal((1, length, 128), dtype=np.float32))
+    got = module.flash_fwd[1](bf16(q), bf16(k), bf16(v), softmax_scale=0.125, use_causal_mask=False)
+    scores = 0.125 * q[0, :, ::64].T @ k[0]
+    powers = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = powers / powers.sum(-1, keepdims=True) @ v[0]
+    yield "pipelined attention 16384x128", np.asarray(got)[0, ::64], wanted
+
+
 CASES = [
     Case(
         2, TUTORIALS + "tensor_addition/tensor_addition_nki_kernels.py", _add("nki_tensor_add", (256, 1024))
@@ -120,4 +154,7 @@ CASES = [
     Case(12, TUTORIALS + "matrix_multiplication/matrix_multiplication_nki_kernels.py", matmul),
     Case(20, TUTORIALS + "fused_mamba/mamba_nki_kernels.py", mamba),
     Case(25, TUTORIALS + "attention_fwd_performance/attention_kernels.py", attention, 1e-2),
+    Case(28, "contributed/interpolate_bilinear_fwd.py", bilinear),
+    Case(28, "contributed/interpolate_trilinear_fwd.py", trilinear),
+    Case(28, "contributed/pipelined_attention.py", pipelined, 2e-2, script=True),
 ]

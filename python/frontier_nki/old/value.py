@@ -7,7 +7,6 @@ of any kind, issues it into a tile of its own first, so program order is kept. I
 was written.
 """
 
-import numpy as np
 
 from .. import _core, arrays, ops
 from ..types import dtype_of, psum, sbuf
@@ -60,18 +59,6 @@ def _check_reach(tile, reach, key):
             )
 
 
-def undefined(tile):
-    """What a mask leaves out of a value may be read and is undefined: NaN, so that a use shows; 0 in integers."""
-    kind = arrays.numpy_dtype(tile.dtype)
-    bits = 0 if kind is None or kind.kind in "iub" else np.full(1, np.nan, np.float32).astype(kind)
-    filler = (
-        np.broadcast_to(bits, tile.shape)
-        if kind is not None
-        else np.zeros(tile.size * tile.dtype.itemsize, np.uint8)
-    )
-    tile.write_tensor(arrays.raw_bytes(np.ascontiguousarray(filler, dtype=kind)))
-
-
 class Value:
     """An instruction that has not been issued yet."""
 
@@ -116,7 +103,7 @@ class Value:
             finally:
                 _core.at(None)
             if self.mask is not None:
-                undefined(self.result)
+                arrays.undefined(self.result)
             self.issue(self.result)
         return self.result
 
