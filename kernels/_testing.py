@@ -115,8 +115,8 @@ class Row:
         self.flops, self.bytes, self.name = flops, bytes, name or kernel.__name__
 
     def run(self, compare=True):
-        """(session.Result, arrays, outputs, difference from the reference); without the comparison the kernel's
-        instructions are checked and timed, but compute nothing."""
+        """(session.Result, arrays, outputs, difference from the reference); without the comparison the
+        kernel's instructions are checked and timed, but compute nothing."""
         session.options.timing_only = not compare
         values = self.make()
         got = self.kernel(*values)

@@ -50,7 +50,9 @@ def adamw_step(weight, gradient, first_moment, second_moment, factors, beta1=0.8
         squares = nl.ndarray(shape, dtype=nl.float32, buffer=nl.sbuf)
         nisa.activation(dst=squares, op=nl.square, data=g, scale=(1.0 - beta2) ** 0.5)
         nisa.activation(dst=g, op=nl.copy, data=g, scale=1.0 - beta1)
-        nisa.scalar_tensor_tensor(dst=v, data=v, op0=nl.multiply, operand0=beta2, op1=nl.add, operand1=squares)
+        nisa.scalar_tensor_tensor(
+            dst=v, data=v, op0=nl.multiply, operand0=beta2, op1=nl.add, operand1=squares
+        )
         nisa.scalar_tensor_tensor(dst=m, data=m, op0=nl.multiply, operand0=beta1, op1=nl.add, operand1=g)
         spread = nl.ndarray(shape, dtype=nl.float32, buffer=nl.sbuf)
         nisa.activation(dst=spread, op=nl.sqrt, data=v, scale=f[0:p, 2:3], bias=tiny[0:p, :])

@@ -1,19 +1,22 @@
 """Causal attention with a sliding window and grouped heads: `attention`, its gradient `attention_backward`, and
-`attention_of_normed`, twice as fast as the first, for scores of bounded size: |<q, k>| / sqrt(head width) below 36. QK norm of gain
-1.2 bounds it by 16.3 for heads of 128.
+`attention_of_normed`, twice as fast as the first, for scores of bounded size: |<q, k>| / sqrt(head width) below 36.
+QK norm of gain 1.2 bounds it by 16.3 for heads of 128.
 
-Layout: q, k, v and o are tokens x (heads x head width), rows of T tokens one after the other, heads at most 128 wide. What a product wants
-transposed is transposed by DMA on its way in (in float32 by the PE). Keys and values of a row stay in SBUF.
-Tiling of attention_of_normed: no maximum is taken and nothing is ever rescaled. Scores are made transposed, keys on partitions, which
-is how the second product wants its left operand. A tile is 512 queries of all heads, a unit 128 keys by a tile's queries of one head. The PE makes
-a unit's scores in one bank of PSUM, Scalar the exponentials in SBUF in bf16, the PE the products of each 128 queries with the values, summed
-over units in PSUM; behind the values stands a column of ones, so these sum the weights too. Units nobody sees do not exist; those
-on the diagonal and on the edge of the window lose the columns that see nothing, and Vector masks the rest. Bound: the PE; Scalar for heads of 64.
-Tiling of attention: queries on partitions. Vector masks the scores of 128 queries and finds the largest of each, Scalar takes exponentials and
-their sums, the PE turns the weights for the second product. Bound: Vector and Scalar.
-Tiling of attention_backward: a tile is 512 keys, a unit 128 queries by a tile's keys. The PE makes scores and d weights in PSUM, Scalar the weights
-from the saved log-sum-exp, Vector d scores; the PE adds to d v and d k in PSUM and, with d scores turned, makes the unit's part
-of d q, which Vector sums in SBUF. Bound: PE and Vector.
+Layout: q, k, v and o are tokens x (heads x head width), rows of T tokens one after the other, heads at most 128 wide.
+What a product wants transposed is transposed by DMA on its way in (in float32 by the PE). Keys and values of a row
+stay in SBUF.
+Tiling of attention_of_normed: no maximum is taken and nothing is ever rescaled. Scores are made transposed, keys on
+partitions, which is how the second product wants its left operand. A tile is 512 queries of all heads, a unit 128
+keys by a tile's queries of one head. The PE makes a unit's scores in one bank of PSUM, Scalar the exponentials in
+SBUF in bf16, the PE the products of each 128 queries with the values, summed over units in PSUM; behind the values
+stands a column of ones, so these sum the weights too. Units nobody sees do not exist; those on the diagonal and on
+the edge of the window lose the columns that see nothing, and Vector masks the rest. Bound: the PE; Scalar for heads
+of 64.
+Tiling of attention: queries on partitions. Vector masks the scores of 128 queries and finds the largest of each,
+Scalar takes exponentials and their sums, the PE turns the weights for the second product. Bound: Vector and Scalar.
+Tiling of attention_backward: a tile is 512 keys, a unit 128 queries by a tile's keys. The PE makes scores and d
+weights in PSUM, Scalar the weights from the saved log-sum-exp, Vector d scores; the PE adds to d v and d k in PSUM
+and, with d scores turned, makes the unit's part of d q, which Vector sums in SBUF. Bound: PE and Vector.
 In all three the scores of some units are made before the products of one, so that no engine waits for another.
 """
 
@@ -36,7 +39,8 @@ def blocks_of(tokens):
 
 
 def load_transposed(a, at, x, start, size, column):
-    """Tokens [start, start + size) of the columns from `column` on into a[:, at:at + size], a column a partition."""
+    """Tokens [start, start + size) of the columns from `column` on into a[:, at:at + size], a column a
+    partition."""
     columns = nl.ds(column, a.shape[0])
     if x.dtype == nl.bfloat16:
         nisa.dma_transpose(dst=a[:, nl.ds(at, size)], src=x[nl.ds(start, size), columns], axes=(1, 0))
@@ -145,9 +149,9 @@ def among(block, ranges):
 
 
 def units_of(tile, T, window):
-    """The units of a tile that begins with block `tile`: (key block, first and last + 1 query block, query blocks whose first
-    unit it is, those whose last it is). The diagonal comes first, so that the last unit is not one that is masked.
-    """
+    """The units of a tile that begins with block `tile`: (key block, first and last + 1 query block, query
+    blocks whose first unit it is, those whose last it is). The diagonal comes first, so that the last
+    unit is not one that is masked."""
     end = min(tile + WIDE, blocks_of(T))
     ranges = []
     for key in range(tile, end):
@@ -178,8 +182,8 @@ def units_of(tile, T, window):
 
 
 def load_tile(q, k, v, first, tile, T, heads, kv_heads, before):
-    """(queries of a tile for each head, keys and values of the row so far for each key-value head): q and k transposed, v [128,
-    blocks, width + 1] with ones behind it. `before` is that of the tile before."""
+    """(queries of a tile for each head, keys and values of the row so far for each key-value head): q and
+    k transposed, v [128, blocks, width + 1] with ones behind it. `before` is that of the tile before."""
     width = q.shape[1] // heads
     group = heads // kv_heads
     start = tile * P
@@ -247,7 +251,8 @@ def products(sums, p, ones, unit, tile, T):
 
 
 def new_sums(width):
-    """Sums of a tile of one head, [128, banks, blocks of a bank, width + 1]: in PSUM, where no block may cross a bank."""
+    """Sums of a tile of one head, [128, banks, blocks of a bank, width + 1]: in PSUM, where no block may
+    cross a bank."""
     room = 4
     while room * (width + 1) > nl.tile_size.psum_fmax:
         room = room // 2
@@ -302,9 +307,9 @@ def warm_up():
 
 @nki.jit
 def attention_of_normed(q, k, v, heads, kv_heads=0, window=0, length=0):
-    """(o, lse): o = softmax(q k' / sqrt(head width)) v in each row of `length` tokens (0: all are one), where query i sees keys j with 0 <= i - j
-    (<= window, unless that is 0); lse, tokens x heads in float32, is the log of the sum of exponentials. kv_heads 0: as many as heads.
-    """
+    """(o, lse): o = softmax(q k' / sqrt(head width)) v in each row of `length` tokens (0: all are one),
+    where query i sees keys j with 0 <= i - j (<= window, unless that is 0); lse, tokens x heads in
+    float32, is the log of the sum of exponentials. kv_heads 0: as many as heads."""
     T = length if length > 0 else q.shape[0]
     kv_heads = kv_heads if kv_heads > 0 else heads
     width = q.shape[1] // heads
@@ -352,7 +357,8 @@ def attention_of_normed(q, k, v, heads, kv_heads=0, window=0, length=0):
 
 
 def turn(ds, dtype):
-    """Up to 512 columns of ds, queries by keys, with keys on partitions: [128, blocks of keys, queries], by the PE."""
+    """Up to 512 columns of ds, queries by keys, with keys on partitions: [128, blocks of keys, queries],
+    by the PE."""
     rows, keys = ds.shape
     turned = nl.ndarray((P, WIDE, P), dtype=dtype, buffer=nl.psum)
     moved = nl.ndarray((P, WIDE, P), dtype=dtype, buffer=nl.sbuf)
@@ -398,7 +404,8 @@ def bounds(block, rows, window):
 
 
 def masked_scores(qT, kT, block, span, T, window):
-    """(scores of a query block with the keys of a span of blocks, the least number where it sees none; -the largest of each query)."""
+    """(scores of a query block with the keys of a span of blocks, the least number where it sees none;
+    -the largest of each query)."""
     low, high = span
     rows, keys = min(P, T - block * P), min(T, high * P) - low * P
     scores = nl.ndarray((rows, keys), dtype=nl.float32, buffer=nl.sbuf)
@@ -473,8 +480,9 @@ def blend(out, logs, totals, p, sum, bias, values, span, block, head):
 
 @nki.jit
 def attention(q, k, v, heads, kv_heads=0, window=0, length=0):
-    """(o, lse) as attention_of_normed, for scores of any size: the scores of 128 queries wait in SBUF in float32 for the largest of them,
-    which Vector finds while it masks them; the weights are turned by the PE"""
+    """(o, lse) as attention_of_normed, for scores of any size: the scores of 128 queries wait in SBUF in
+    float32 for the largest of them, which Vector finds while it masks them; the weights are turned by
+    the PE"""
     T = length if length > 0 else q.shape[0]
     kv_heads = kv_heads if kv_heads > 0 else heads
     width = q.shape[1] // heads
@@ -544,8 +552,8 @@ def new_row(q, k, T, heads):
 
 
 def new_stage(q, k, first, own, T, heads, kv_heads, before):
-    """What a key-value head of a row needs: (the row, k and v transposed, q and d o transposed of each head of the group, delta = the
-    sum of d o times o). load_queries fills it tile by tile."""
+    """What a key-value head of a row needs: (the row, k and v transposed, q and d o transposed of each
+    head of the group, delta = the sum of d o times o). load_queries fills it tile by tile."""
     width = q.shape[1] // heads
     group = heads // kv_heads
     row = before[0] if own > 0 else new_row(q, k, T, heads)
@@ -560,7 +568,8 @@ def new_stage(q, k, first, own, T, heads, kv_heads, before):
 
 
 def load_queries(stage, q, k, v, o, do, lse, first, own, member, tile, T, kv_heads):
-    """A tile of queries of a head, and what comes with it the first time: the tile's keys and values, the row's blocks."""
+    """A tile of queries of a head, and what comes with it the first time: the tile's keys and values, the
+    row's blocks."""
     row, kT, vT, qTs, doTs, delta = stage
     width = kT.shape[0]
     group = len(qTs)
@@ -611,8 +620,8 @@ def load_queries(stage, q, k, v, o, do, lse, first, own, member, tile, T, kv_hea
 
 
 def backward_units(T, group, window):
-    """The units of a key-value head: (first key block of a tile, head of the group, query block, first and last + 1 key block),
-    a tile of 512 keys after the other."""
+    """The units of a key-value head: (first key block of a tile, head of the group, query block, first and
+    last + 1 key block), a tile of 512 keys after the other."""
     units = []
     for tile in range(0, blocks_of(T), WIDE):
         for head in range(group):

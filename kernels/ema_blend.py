@@ -24,8 +24,6 @@ def ema_blend(average, value, decay):
         nisa.dma_copy(dst=a, src=flat(average, tile))
         nisa.dma_copy(dst=b, src=flat(value, tile))
         nisa.activation(dst=share, op=nl.copy, data=b, scale=1.0 - decay)
-        nisa.scalar_tensor_tensor(
-            dst=a, data=a, op0=nl.multiply, operand0=decay, op1=nl.add, operand1=share
-        )
+        nisa.scalar_tensor_tensor(dst=a, data=a, op0=nl.multiply, operand0=decay, op1=nl.add, operand1=share)
         nisa.dma_copy(dst=flat(blended, tile), src=a)
     return blended

@@ -3,11 +3,11 @@
 Layout: tokens on partitions; partition p takes the p-th of 128 equal stretches of tokens, so a transfer moves some
 tokens of every partition as contiguous pieces of at least 4 KiB. Tokens that 128 does not divide are a last tile with
 one token a partition.
-Tiling: GROUP numbers, as whole tokens, a partition. Scalar squares and sums each token in one pass and takes all roots of
-a tile in one more; Vector scales (four elements a cycle in bf16). The transfers are the bound.
+Tiling: GROUP numbers, as whole tokens, a partition. Scalar squares and sums each token in one pass and takes all
+roots of a tile in one more; Vector scales (four elements a cycle in bf16). The transfers are the bound.
 Backward, with r = 1 / sqrt(mean(x**2) + eps) and t = r dy: dx = t - x r**2 mean(x t). In bf16 Vector makes t; in
-float32 Scalar makes it, in PSUM, from where Vector multiplies an element a cycle instead of half of one. Vector multiplies x t,
-Scalar sums it with the factor -r**2 / width, Vector combines.
+float32 Scalar makes it, in PSUM, from where Vector multiplies an element a cycle instead of half of one. Vector
+multiplies x t, Scalar sums it with the factor -r**2 / width, Vector combines.
 """
 
 import nki

@@ -2,14 +2,16 @@
 
     u = (x1 cos + x2 sin, x2 cos - x1 sin) of the halves x1, x2 of a head ;  y = gain u / sqrt(mean(u**2) + eps)
 
-Layout: x is tokens x (heads x head width), rows of T tokens one after the other; angles is T x head width, a position's cosines and then its
-sines, in float32. Partition p takes the p-th of 128 equal stretches of every row, so one table of angles in SBUF serves all rows, and
-transfers move long pieces. Positions that 128 does not divide are tiles of one position a partition.
-Tiling: GROUP numbers a partition, as whole tokens. Vector multiplies x by cosines and by signed sines, in bf16 two elements a cycle; the PE
-adds the halves crosswise in float32 PSUM: its left operand is the identity, its right one is read in any order. A rotation keeps
-lengths, so Scalar sums the squares of x itself, a tile ahead. Scaling on the way out of PSUM is shared by Scalar and Vector.
-Backward: with e = gain times dy turned back and r the root of the forward pass, dx = r e - x r**3 mean(e x): e is made as above and
-leaves PSUM as r e; Vector multiplies it by x, Scalar sums; a tile later Vector adds the two terms.
+Layout: x is tokens x (heads x head width), rows of T tokens one after the other; angles is T x head width, a
+position's cosines and then its sines, in float32. Partition p takes the p-th of 128 equal stretches of every row, so
+one table of angles in SBUF serves all rows, and transfers move long pieces. Positions that 128 does not divide are
+tiles of one position a partition.
+Tiling: GROUP numbers a partition, as whole tokens. Vector multiplies x by cosines and by signed sines, in bf16 two
+elements a cycle; the PE adds the halves crosswise in float32 PSUM: its left operand is the identity, its right one is
+read in any order. A rotation keeps lengths, so Scalar sums the squares of x itself, a tile ahead. Scaling on the way
+out of PSUM is shared by Scalar and Vector.
+Backward: with e = gain times dy turned back and r the root of the forward pass, dx = r e - x r**3 mean(e x): e is
+made as above and leaves PSUM as r e; Vector multiplies it by x, Scalar sums; a tile later Vector adds the two terms.
 Bound: Vector and Scalar alike.
 """
 
@@ -51,8 +53,9 @@ def load(x, tile, first):
 
 
 def load_angles(angles, tile, dtype, copies, sign):
-    """(cosines, sines) of a tile as [partitions, tokens, copies, head width]: the factors of both halves for `copies` heads, the
-    sines with the sign with which the other half takes them: x1 as -sin, x2 as +sin, times `sign`."""
+    """(cosines, sines) of a tile as [partitions, tokens, copies, head width]: the factors of both halves
+    for `copies` heads, the sines with the sign with which the other half takes them: x1 as -sin, x2 as
+    +sin, times `sign`."""
     width = angles.shape[1]
     half = width // 2
     both = load(angles, tile, 0)
@@ -90,7 +93,8 @@ def identity(dtype):
 
 
 def warm_up():
-    """Loads the table of rsqrt while the first tokens are on their way; squares and copies are in every table."""
+    """Loads the table of rsqrt while the first tokens are on their way; squares and copies are in every
+    table."""
     one = nl.ndarray((P, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(dst=one, value=1.0)
     nisa.activation(dst=one, op=nl.rsqrt, data=one)
@@ -117,8 +121,8 @@ def make_roots(sums, width, eps):
 
 
 def turn(x, cosines, sines, eye, heads):
-    """A token of each partition, turned: [partitions, banks, heads of a bank, head width] in PSUM, open for further sums. x is
-    [partitions, heads x width], cosines and sines [partitions, copies, width]."""
+    """A token of each partition, turned: [partitions, banks, heads of a bank, head width] in PSUM, open
+    for further sums. x is [partitions, heads x width], cosines and sines [partitions, copies, width]."""
     partitions, columns = x.shape
     width = columns // heads
     half = width // 2
@@ -162,7 +166,8 @@ def turn(x, cosines, sines, eye, heads):
 
 
 def scale_out(out, turned, factors, j, heads, by_vector):
-    """out = turned times a factor a head; factors is [partitions, tokens, heads]. Vector takes a bank at once, Scalar a head."""
+    """out = turned times a factor a head; factors is [partitions, tokens, heads]. Vector takes a bank at
+    once, Scalar a head."""
     width = turned.shape[3]
     room = turned.shape[2]
     for head in range(0, heads, room if by_vector else 1):

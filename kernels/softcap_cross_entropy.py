@@ -1,15 +1,16 @@
-"""Cross entropy of soft-capped logits, forward and backward: z = c tanh(x / c), nats = log sum exp(z) - z[target], 0 where the target
-is -1. z is at most c, so no maximum is taken; c is 30 at most, as the table of log ends at 2**64.
+"""Cross entropy of soft-capped logits, forward and backward: z = c tanh(x / c), nats = log sum exp(z) - z[target], 0
+where the target is -1. z is at most c, so no maximum is taken; c is 30 at most, as the table of log ends at 2**64.
 
-Layout: tokens on partitions, their vocabulary along them: a transfer brings CHUNK logits of 128 tokens. What depends on targets is one
-number a token: a transfer with a list of rows picks those logits out of HBM, and none of the sweeps over the
-vocabulary looks at a target.
-Tiling: a segment of the vocabulary stays in SBUF as tanh(x / c) in float32, so that Scalar changes its table (1.3 us) twice a
-segment and not twice a chunk. Forward: Scalar takes tanh of the chunks as they come, then exp, which sums itself.
-Backward: dx = g (p - [v = target]) (1 - tanh**2) with p = exp(z - lse): Scalar takes tanh and exp again, GpSimd squares, Vector
-multiplies, and the targets' own elements are written over at the end. In float32 Scalar squares as well and hands p over in PSUM. Where the
-gradient of nats is known beforehand, as in training, one kernel does both in little more time than one: exp(z) (1 - tanh**2) of a block of
-tokens waits in SBUF for its sum.
+Layout: tokens on partitions, their vocabulary along them: a transfer brings CHUNK logits of 128 tokens. What depends
+on targets is one number a token: a transfer with a list of rows picks those logits out of HBM, and none of the sweeps
+over the vocabulary looks at a target.
+Tiling: a segment of the vocabulary stays in SBUF as tanh(x / c) in float32, so that Scalar changes its table (1.3 us)
+twice a segment and not twice a chunk. Forward: Scalar takes tanh of the chunks as they come, then exp, which sums
+itself.
+Backward: dx = g (p - [v = target]) (1 - tanh**2) with p = exp(z - lse): Scalar takes tanh and exp again, GpSimd
+squares, Vector multiplies, and the targets' own elements are written over at the end. In float32 Scalar squares as
+well and hands p over in PSUM. Where the gradient of nats is known beforehand, as in training, one kernel does both in
+little more time than one: exp(z) (1 - tanh**2) of a block of tokens waits in SBUF for its sum.
 Bound: Scalar, which passes over every logit twice, with GpSimd and Vector close behind in the backward pass.
 """
 
@@ -202,15 +203,16 @@ def target_gradients(tanh, minus_lse, weights, dtype, softcap, tokens):
 
 
 def new_weights(rows, columns, dtype):
-    """Where exp puts a step: in bf16 where Vector reads two numbers a cycle; in float32 in PSUM, where it reads one and not half of one."""
+    """Where exp puts a step: in bf16 where Vector reads two numbers a cycle; in float32 in PSUM, where it
+    reads one and not half of one."""
     if dtype == nl.float32:
         return nl.ndarray((rows, columns), dtype=nl.float32, buffer=nl.psum)
     return nl.ndarray((rows, columns), dtype=nl.bfloat16, buffer=nl.sbuf)
 
 
 def slope_of(tanh, dtype, factor, offset):
-    """factor tanh**2 + offset of a step, in the dtype it is multiplied in. The square is in float32: rounded before 1 is there to take it
-    from, nothing would be left of the slope near the cap."""
+    """factor tanh**2 + offset of a step, in the dtype it is multiplied in. The square is in float32:
+    rounded before 1 is there to take it from, nothing would be left of the slope near the cap."""
     if dtype == nl.float32:
         nisa.activation(dst=tanh, op=nl.square, data=tanh)
         slope = tanh
@@ -314,8 +316,8 @@ def target_gradient(exp_wanted, slope_wanted, inverse, dtype):
 
 @nki.jit
 def softcap_cross_entropy_training(logits, targets, dnats, softcap=15.0):
-    """(dlogits, nats, lse) in one sweep, for a gradient of nats known beforehand: exp z (1 - tanh**2) waits in SBUF for the sum it is
-    divided by, and leaves while the next block of tokens comes"""
+    """(dlogits, nats, lse) in one sweep, for a gradient of nats known beforehand: exp z (1 - tanh**2)
+    waits in SBUF for the sum it is divided by, and leaves while the next block of tokens comes"""
     tokens, vocabulary = logits.shape
     dlogits = nl.ndarray(logits.shape, dtype=logits.dtype, buffer=nl.shared_hbm)
     nats = nl.ndarray((tokens,), dtype=nl.float32, buffer=nl.shared_hbm)
