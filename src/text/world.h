@@ -15,7 +15,7 @@
 #include "frontier/text.h"
 
 enum {
-    WORLD_VERSION = 1,     /* raise when any byte of any document changes */
+    WORLD_VERSION = 2,     /* raise when any byte of any document changes */
     WORLD_REGISTERS = 26,  /* {A:..} to {Z:..}: what a document has named */
     WORLD_ATTRIBUTES = 10, /* attributes of one entry */
     WORLD_PATH = 3,        /* {P.home.river} is a path of two */

@@ -7,7 +7,8 @@
  * An item is one derivation of a task rule (world/world_chapter_tasks.c), cut at its '|'. Wrong answers
  * are other entries of the right answer's class. Items come from their own stream of random numbers, so
  * they share no text with training or validation documents beyond the phrases every document uses;
- * world_reading asks about its own context only, the others about facts of the corpus.
+ * world_reading asks about its own context, with what the corpus says of noises, tools and wares; the others about facts
+ * of the corpus alone.
  */
 #include "text/world.h"
 #include <string.h>

@@ -18,14 +18,8 @@ static const world_template templates[] = {
     {"task_rivers", 1, "{task_preface}|{L:place}|is {L.kind+a} on the {L.river}."},
     {"task_pets", 1,
      "{task_preface}\nQuestion: What animal does {P:person+full} have?\nAnswer:|{P.pet.species}"},
-    {"task_reading", 2,
-     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. "
-     "{event_of_g}\nQuestion: Who had the {X}?\nAnswer:|{G}"},
-    {"task_reading", 2,
-     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. "
-     "{event_of_g}\nQuestion: Who had the {Y}?\nAnswer:|{H}"},
-    {"task_reading", 1,
-     "{G:given} {handle+ed} {X:thing+a} {where}. {H:given} {handle+ed} {Y:thing+a}. "
-     "{event_of_g}\nQuestion: What did {G} have?\nAnswer:|{X}"},
+    {"task_reading", 2, "{noise}\nQuestion: What animal was it?\nAnswer:|{A}"},
+    {"task_reading", 2, "{work}\nQuestion: What is the trade of {G}?\nAnswer:|{T}"},
+    {"task_reading", 1, "{deeds}\nQuestion: How was the weather?\nAnswer:|{S}"},
 };
 WORLD_CHAPTER(world_chapter_tasks)
