@@ -18,6 +18,7 @@ Bound: Vector and Scalar alike.
 import nki
 import nki.isa as nisa
 import nki.language as nl
+import numpy as np
 
 P = 128
 GROUP = 2560  # numbers of a partition in one transfer, at most
@@ -242,7 +243,8 @@ def multiply_sum(sums, turned, x, j, heads):
     partitions = turned.shape[0]
     width = turned.shape[3]
     room = turned.shape[2]
-    products = nl.ndarray((partitions, heads, width), dtype=x.dtype, buffer=nl.sbuf)
+    kind = nl.float32 if x.dtype == nl.float32 else nl.bfloat16  # float16 has no room for products
+    products = nl.ndarray((partitions, heads, width), dtype=kind, buffer=nl.sbuf)
     for head in range(0, heads, room):
         some = min(room, heads - head)
         nisa.tensor_tensor(
@@ -331,3 +333,25 @@ def rotary_norm_backward(x, angles, dy, heads, gain=1.2, eps=EPS):
             tile, first = jobs[i - 2]
             nisa.dma_copy(dst=part(dx, tile, first), src=held[i - 2][3])
     return dx
+
+
+# ---- from the host ----
+
+
+def angles_of(length, width, base=100000.0):
+    """The table of angles of so many positions: position t turns pair m of a head by t * base**(-2m/width)."""
+    angle = np.arange(length)[:, None] * base ** (-2 * np.arange(width // 2) / width)
+    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
+
+
+def rotary(x, heads, base=100000.0, norm=True, gain=1.2, eps=EPS, length=None):
+    """rotary_norm with the angles made here; without the norm there is no kernel."""
+    assert norm, "only rotary embedding with the norm"
+    return rotary_norm(x, angles_of(length or x.shape[0], x.shape[1] // heads, base), heads, gain, eps)
+
+
+def rotary_backward(x, dy, heads, base=100000.0, norm=True, gain=1.2, eps=EPS, length=None):
+    assert norm, "only rotary embedding with the norm"
+    return rotary_norm_backward(
+        x, angles_of(length or x.shape[0], x.shape[1] // heads, base), dy, heads, gain, eps
+    )

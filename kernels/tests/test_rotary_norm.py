@@ -4,16 +4,10 @@ import numpy as np
 
 from kernels import _testing as t
 from kernels._testing import reference
-from kernels.rotary_norm import EPS, rotary_norm, rotary_norm_backward
+from kernels.rotary_norm import EPS, angles_of, rotary, rotary_backward, rotary_norm, rotary_norm_backward
 
 # T, rows, heads, head width
 SHAPES = ((1, 1, 1, 2), (5, 2, 3, 8), (128, 1, 2, 64), (130, 3, 5, 128), (257, 1, 10, 64), (640, 2, 4, 128))
-
-
-def angles(T, width, base=100000.0):
-    """T x width: cosines, then sines."""
-    angle = np.arange(T)[:, None] * base ** (-2 * np.arange(width // 2) / width)
-    return np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(np.float32)
 
 
 def wanted(x, table, heads):
@@ -27,7 +21,7 @@ def wanted_backward(x, table, dy, heads):
 class RotaryNorm(t.TestCase):
     def check(self, x, dy, T, heads, dtype):
         limit = 1e-6 if dtype == "float32" else 1.2e-2
-        table = angles(T, x.shape[1] // heads)
+        table = angles_of(T, x.shape[1] // heads)
         y = wanted(t.wide(x), table, heads)
         self.assertNear(rotary_norm(x, table, heads), y, 0, limit * np.max(np.abs(y)))
         dx = wanted_backward(t.wide(x), table, t.wide(dy), heads)
@@ -55,11 +49,18 @@ class RotaryNorm(t.TestCase):
 
     def test_zeros_stay_zeros(self):
         zeros = np.zeros((3, 8), np.float32)
-        self.assertNear(rotary_norm(zeros, angles(3, 4), 2), zeros, 0)
-        self.assertNear(rotary_norm_backward(zeros, angles(3, 4), zeros, 2), zeros, 0)
+        self.assertNear(rotary_norm(zeros, angles_of(3, 4), 2), zeros, 0)
+        self.assertNear(rotary_norm_backward(zeros, angles_of(3, 4), zeros, 2), zeros, 0)
+
+    def test_from_the_host(self):
+        x, dy = t.random((10, 12)), t.random((10, 12), seed=1)
+        y = reference.rotary(x, 3, 500.0, norm=True, gain=2.0, length=5)
+        self.assertNear(rotary(x, 3, 500.0, gain=2.0, length=5), y, 1e-6, 1e-6)
+        dx = reference.rotary_backward(x, dy, 3, 500.0, norm=True, gain=2.0, length=5)
+        self.assertNear(rotary_backward(x, dy, 3, 500.0, gain=2.0, length=5), dx, 1e-5, 1e-5)
 
     def test_finite_differences(self):
-        x, dy, table = t.random((4, 8), seed=3), t.random((4, 8), seed=4), angles(2, 4)
+        x, dy, table = t.random((4, 8), seed=3), t.random((4, 8), seed=4), angles_of(2, 4)
         dx = t.gradient(lambda v: wanted(v, table, 2), [t.wide(x)], 0, t.wide(dy))
         self.assertNear(rotary_norm_backward(x, table, dy, 2), dx, 1e-5, 1e-6)
 
@@ -71,10 +72,10 @@ def rows():
         name = f"4 rows of 2048, {heads} heads of {width}"
 
         def forward(shape=shape, width=width, heads=heads, dtype=dtype):
-            return [t.random(shape, dtype, 1), angles(2048, width), heads]
+            return [t.random(shape, dtype, 1), angles_of(2048, width), heads]
 
         def backward(shape=shape, width=width, heads=heads, dtype=dtype):
-            return [t.random(shape, dtype, 1), angles(2048, width), t.random(shape, dtype, 2), heads]
+            return [t.random(shape, dtype, 1), angles_of(2048, width), t.random(shape, dtype, 2), heads]
 
         found.append(t.Row(rotary_norm, name, dtype, forward, wanted))
         found.append(t.Row(rotary_norm_backward, name, dtype, backward, wanted_backward))
