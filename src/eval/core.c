@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { CHUNK_ITEMS = 64, SLICE_TOKENS = 1 << 17 };
+enum { CHUNK_ITEMS = 64, SLICE_TOKENS = 1 << 18 };
 
 double core_now(void)
 {

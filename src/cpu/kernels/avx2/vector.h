@@ -27,6 +27,9 @@ typedef struct v_mask {
 
 FR_INLINE vf v_set(float x) { return (vf){_mm256_set1_ps(x), _mm256_set1_ps(x)}; }
 FR_INLINE vf v_load(const float *p) { return (vf){_mm256_loadu_ps(p), _mm256_loadu_ps(p + 8)}; }
+/* The first and the last eight lanes. */
+FR_INLINE void v_store_low(float *p, vf x) { _mm256_storeu_ps(p, x.a); }
+FR_INLINE void v_store_high(float *p, vf x) { _mm256_storeu_ps(p, x.b); }
 FR_INLINE void v_store(float *p, vf x)
 {
     _mm256_storeu_ps(p, x.a);

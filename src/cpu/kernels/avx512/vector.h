@@ -32,6 +32,9 @@ FR_INLINE __mmask16 v_first(int64_t n) { return n >= 16 ? 0xffff : (__mmask16)((
 /* The first n lanes (n <= 16); the others are zero, and are not touched by a store. */
 FR_INLINE vf v_load_part(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
 FR_INLINE void v_store_part(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, v_first(n), x); }
+/* The first and the last eight lanes. */
+FR_INLINE void v_store_low(float *p, vf x) { _mm256_storeu_ps(p, _mm512_castps512_ps256(x)); }
+FR_INLINE void v_store_high(float *p, vf x) { _mm256_storeu_ps(p, _mm512_extractf32x8_ps(x, 1)); }
 FR_INLINE void v_prefetch(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 FR_INLINE void v_prefetch_far(const void *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 FR_INLINE vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }

@@ -104,11 +104,38 @@ FR_INLINE void pack_turned(const fr_operand *x, element_kind kind, int width, in
     }
 }
 
+/* Two narrow panels by one transpose, which costs as much as its sixteen rows, in whole vectors along k. Eight lanes
+ * are stored for a row of the panel; what is too much the next row overwrites, except behind the first panel. */
+FR_INLINE void pack_pair(const fr_operand *x, element_kind kind, int width, int64_t k0, int64_t depth,
+                         int64_t start, float *out)
+{
+    float *second = out + depth * width;
+    for (int64_t k = 0; k < depth; k += FR_LANES) {
+        vf rows[FR_LANES];
+        for (int i = 0; i < FR_LANES; i++) {
+            int64_t row = i < width ? i : i - 8 + width;
+            rows[i] = i % 8 < width ? load_part(x, kind, (start + row) * x->ld + k0 + k, FR_LANES) : v_set(0);
+        }
+        v_transpose(rows);
+        for (int i = 0; i < FR_LANES; i++) {
+            if (k + i + 1 < depth)
+                v_store_low(out + (k + i) * width, rows[i]);
+            else
+                v_store_part(out + (k + i) * width, rows[i], width);
+            v_store_high(second + (k + i) * width, rows[i]);
+        }
+    }
+}
+
 FR_INLINE void pack_kind(const fr_operand *x, element_kind kind, int width, bool along, int64_t k0,
                          int64_t depth, int64_t start, int64_t count, float *out)
 {
     if (!along) {
-        for (int64_t i = 0; i < count; i += width, out += depth * width)
+        int64_t i = 0;
+        if (width <= 8 && depth % FR_LANES == 0)
+            for (; i + 2 * width <= count; i += 2 * width, out += 2 * depth * width)
+                pack_pair(x, kind, width, k0, depth, start + i, out);
+        for (; i < count; i += width, out += depth * width)
             pack_turned(x, kind, width, k0, depth, start + i, count - i, out);
         return;
     }
