@@ -229,7 +229,8 @@ def weights(qT, kT, unit, tile, T, scale, window, masks):
         moving=qT[:, nl.ds((low - tile) * P, queries)],
         accumulate=False,
     )
-    p = nl.ndarray((keys, queries), dtype=qT.dtype, buffer=nl.sbuf)
+    kind = nl.float32 if qT.dtype == nl.float32 else nl.bfloat16  # exponentials that float16 has no room for
+    p = nl.ndarray((keys, queries), dtype=kind, buffer=nl.sbuf)
     nisa.activation(dst=p, op=nl.exp, data=scores, scale=scale)
     for block in range(low, high):
         some = p[:, (block - low) * P : min((block - low + 1) * P, queries)]

@@ -66,6 +66,17 @@ class Attention(t.TestCase):
                 (q, k, v), do = inputs(200, 1, 1, 1, 16, dtype, length=2.9)
                 self.check([q, q, v], do, dtype, 1, 1, 0, 200)
 
+    def test_float16(self):
+        """exp of the largest scores that QK norm allows is beyond its range."""
+        (q, k, v), do = inputs(140, 1, 1, 1, 128, "float32")
+        q, k, v, do = (x.astype(np.float16) for x in (q, q, v, do))
+        o, lse = forward(*[t.wide(x) for x in (q, k, v)], 1, 1, 0, 140)
+        for kernel in (attention, attention_of_normed):
+            self.assertLess(t.difference(kernel(q, k, v, 1), (o, lse)), 1e-2)
+        wanted = backward(*[t.wide(x) for x in (q, k, v, o, lse, do)], 1, 1, 0, 140)
+        saved = (o.astype(np.float16), lse.astype(np.float32))
+        self.assertNear(attention_backward(q, k, v, *saved, do, 1), wanted, 0, 2e-2)
+
     def test_scores_of_any_size(self):
         """Every weight but one is 0, and the bound of the other kernel is far away."""
         for dtype in t.DTYPES:
