@@ -7,12 +7,14 @@ import unittest
 import numpy as np
 
 import frontier_nki
+from frontier_nki import session
 
 frontier_nki.install()
 
 import neuronxcc.nki as old_nki  # noqa: E402
 import neuronxcc.nki.language as old_nl  # noqa: E402
 import nki  # noqa: E402
+import nki.isa as nisa  # noqa: E402
 import nki.language as nl  # noqa: E402
 
 RANDOM = np.random.default_rng(5)
@@ -260,6 +262,41 @@ class Functions(unittest.TestCase):
             )
 
         self.assertEqual(kernel(), (0, 1, 0, 128, 8, [2, 5], True, False))
+
+
+class Options(unittest.TestCase):
+    def kernel(self):
+        @nki.jit
+        def copies(x):
+            tile = nl.ndarray((2, 4), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile[:, 0:2], src=x, dge_mode=3)
+            out = nl.ndarray((2, 4), dtype=nl.float32, buffer=nl.shared_hbm)
+            nisa.dma_copy(dst=out, src=tile)
+            return out
+
+        return copies
+
+    def test_unwritten_memory_is_an_error_or_nan(self):
+        x = np.ones((2, 2), np.float32)
+        with self.assertRaisesRegex(frontier_nki.RuleError, "uninitialised_read"):
+            self.kernel()(x)
+        session.options.unwritten = "nan"
+        try:
+            got = self.kernel()(x)
+        finally:
+            session.options.unwritten = "error"
+        self.assertTrue((got[:, :2] == 1).all() and np.isnan(got[:, 2:]).all())
+
+    def test_choices_have_numbers(self):
+        @nki.jit
+        def copies(x, mode):
+            tile = nl.ndarray((2, 2), dtype=nl.float32, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x, dge_mode=mode)
+            return nl.ndarray((2, 2), dtype=nl.float32, buffer=nl.shared_hbm)
+
+        for mode in (9, -1, True, 1 << 70):
+            with self.subTest(mode=mode), self.assertRaises(TypeError):
+                copies(np.ones((2, 2), np.float32), mode)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ fr_status fr_neuron_check_operator(const fr_neuron *core, const fr_neuron_call *
                                    fr_neuron_engine engine, uint32_t takes, fr_error *error)
 {
     double number = call->argument[which].number;
-    if (number == FR_NEURON_NO_OPERATOR)
+    if (number == FR_NEURON_NO_OPERATOR && !call->instruction->parameters[which].required)
         return FR_OK;
     if (!(number > 0 && number < FR_NEURON_OPERATORS && number == floor(number)))
         return fr_neuron_misuse(core, call, error, "%s is no operator", argument_name(call, which));
