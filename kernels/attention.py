@@ -472,9 +472,7 @@ def blend(out, logs, totals, p, sum, bias, values, span, block, head):
             )
     inverse = nl.ndarray((rows, 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.reciprocal(dst=inverse, data=sum)
-    nisa.tensor_scalar(
-        dst=out[0:rows, block, nl.ds(head * width, width)], data=mixed, op0=nl.multiply, operand0=inverse
-    )
+    nisa.tensor_scalar(dst=out[0:rows, block % WIDE, :], data=mixed, op0=nl.multiply, operand0=inverse)
     nisa.tensor_copy(dst=totals[0:rows, block, head : head + 1], src=sum)
     nisa.tensor_copy(dst=logs[0:rows, block, head : head + 1], src=bias)
 
@@ -522,14 +520,17 @@ def attention(q, k, v, heads, kv_heads=0, window=0, length=0):
         j = i - AHEAD_GENERAL
         if j >= 0:
             first, head, block = todo[j]
+            if block % WIDE == 0:
+                out = nl.ndarray((P, WIDE, width), dtype=q.dtype, buffer=nl.sbuf)
             if head == 0 and block == 0:
-                out = nl.ndarray((P, len(spans), q.shape[1]), dtype=q.dtype, buffer=nl.sbuf)
                 logs = nl.ndarray((P, len(spans), heads), dtype=nl.float32, buffer=nl.sbuf)
                 totals = nl.ndarray((P, len(spans), heads), dtype=nl.float32, buffer=nl.sbuf)
             p, sum, bias = made[j]
             blend(out, logs, totals, p, sum, bias, loaded[j // len(spans)][2], spans[block], block, head)
+            if block % WIDE == WIDE - 1 or block + 1 == len(spans):
+                at = block // WIDE * WIDE * P
+                store_blocks(o, out, first + at, min(WIDE * P, T - at), head * width)
             if head + 1 == heads and block + 1 == len(spans):
-                store_blocks(o, out, first, T)
                 for item in parts(T):
                     rows, low, high = item
                     some = totals[0:rows, low:high, :]
