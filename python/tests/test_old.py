@@ -194,5 +194,24 @@ class Kernels(unittest.TestCase):
         np.testing.assert_array_equal(kernel(x), x)
 
 
+class Wide(unittest.TestCase):
+    def test_more_dimensions_than_an_engine_walks(self):
+        @nki.jit
+        def kernel(x):
+            tile = nl.load(x)
+            out = nl.ndarray((4, 6, 6), dtype=x.dtype, buffer=nl.sbuf)
+            p, a, b, i, j, c, d = nl.mgrid[0:4, 0:2, 0:2, 0:2, 0:2, 0:1, 0:2]
+            out[p, 2 * i + a, 2 * j + b + c + 0 * d] = 2.0 * tile[p, i + a, j + b + c + 0 * d] - tile[p, i + 1 - a, j + b + c + 0 * d]
+            result = nl.ndarray((4, 4, 4), dtype=x.dtype, buffer=nl.shared_hbm)
+            nl.store(result, out[:, 0:4, 0:4])
+            return result
+
+        x = np.random.default_rng(3).random((4, 3, 3), dtype=np.float32)
+        wanted = np.empty((4, 4, 4), np.float32)
+        for a, b, i, j in np.ndindex(2, 2, 2, 2):
+            wanted[:, 2 * i + a, 2 * j + b] = 2 * x[:, i + a, j + b] - x[:, i + 1 - a, j + b]
+        np.testing.assert_array_equal(kernel(x), wanted)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@ used, box in hand.
 
 from .. import _core
 from .index import Index, align
+from .wide import WALKED, Wide, cuts, walked
 
 
 class OldTile(_core.Tile):
@@ -31,11 +32,24 @@ class OldTile(_core.Tile):
             coefficients.append(index.coefficients)
         rank = len(shape)
         coefficients = [c + (0,) * (rank - len(c)) for c in coefficients]
-        view = (
-            self._on_chip(shape, constants, coefficients)
-            if self.memory != "hbm"
-            else self._in_hbm(shape, constants, coefficients)
-        )
+        if rank > WALKED and self.memory != "hbm":
+            strides = self.strides[1:]
+            steps = [sum(k[a] * s for k, s in zip(coefficients[1:], strides)) for a in range(1, rank)]
+            if rank > WALKED + 1 or walked(zip(steps, shape[1:])) >= WALKED:
+                return Wide(
+                    shape, self.dtype, lambda at: self._part(shape, constants, coefficients, dict(zip(cuts(shape), at)))
+                )
+        return self._view(shape, constants, coefficients)
+
+    def _part(self, shape, constants, coefficients, fixed):
+        """The view of the dimensions that are not fixed at a position."""
+        left = [d for d in range(len(shape)) if d not in fixed]
+        constants = [c + sum(k[d] * at for d, at in fixed.items()) for c, k in zip(constants, coefficients)]
+        return self._view([shape[d] for d in left], constants, [tuple(k[d] for d in left) for k in coefficients])
+
+    def _view(self, shape, constants, coefficients):
+        make = self._in_hbm if self.memory == "hbm" else self._on_chip
+        view = make(shape, constants, coefficients)
         view.reach = [(self.shape[d], constants[d], coefficients[d]) for d in range(self.ndim)]
         return view
 

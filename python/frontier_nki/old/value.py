@@ -7,11 +7,11 @@ of any kind, issues it into a tile of its own first, so program order is kept. I
 was written.
 """
 
-
 from .. import _core, arrays, ops
 from ..types import dtype_of, psum, sbuf
 from .index import Mask
 from .tile import OldTile, add_operators
+from .wide import Wide
 
 
 def restricted(operands, mask, shape):
@@ -161,6 +161,8 @@ def _reaches(instruction, memory):
 
 def assign(dst, value):
     """dst[...] = value."""
+    if isinstance(dst, Wide):
+        return dst.take(value)
     if isinstance(value, Value) and value.result is None and _reaches(value.instruction, dst.memory):
         return value.issue(_shaped(dst, value.shape))
     if isinstance(value, LoopReduce):
