@@ -164,6 +164,18 @@ TEST(segments_that_make_no_sense_are_refused)
         args.segments = &segments;
         CHECK_INT(fr_plan_run(b.plan, &args, &error), FR_BAD_USAGE);
     }
+    static const fr_segment one[] = {{0, 8, 0, 0, 0}};
+    static const int32_t beyond[8] = {0, 1, 2, 3, 4, 5, 6, 8}, far[8] = {0, 1, 2, 3, 4, 5, 6, ROOM};
+    static const int64_t rising[16] = {1, 2}, nothing_left[16] = {8}, negative[16] = {0, -1};
+    const fr_segments wrong[] = {{one, 1, zero, zero, beyond, NULL}, {one, 1, far, zero, NULL, NULL},
+                                 {one, 1, zero, beyond, NULL, NULL}, {one, 1, zero, zero, NULL, rising},
+                                 {one, 1, zero, zero, NULL, nothing_left}, {one, 1, zero, zero, NULL, negative}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        fr_run_args args = b.args;
+        args.tokens = 8;
+        args.segments = &wrong[i];
+        CHECK_INT(fr_plan_run(b.plan, &args, &error), FR_BAD_USAGE);
+    }
     fr_run_args args = b.args;
     args.tokens = ROOM + 1;
     CHECK_INT(fr_plan_run(b.plan, &args, &error), FR_BAD_USAGE);
