@@ -103,6 +103,8 @@ typedef struct fr_neuron_machine {
     double activation_table_ns, throttle_window_ns, throttle_share, launch_ns;
     double tensor_passes_fp32, tensor_bubble_cycles, stationary_load_cycles;
     bool vector_gpsimd_share_port, vector_scalar_share_psum, has_hardware_descriptors, has_mx;
+    double dma_peak_bytes_per_ns; /* of an engine, descriptors not counted: what no transfer exceeds */
+    bool removes_repeats;         /* its compiler leaves out what is on chip already */
     char guesses[1024]; /* names of the keys that are guesses, separated by spaces */
 } fr_neuron_machine;
 fr_status fr_neuron_machine_load(fr_neuron_machine *machine, const char *path, fr_error *error);
@@ -303,10 +305,11 @@ typedef struct fr_neuron_call {
 typedef struct fr_neuron_cost {
     fr_neuron_engine engine;
     double cycles; /* of that engine, before the issue floor; the DMA engines use the next two instead */
+    double scalar_cycles; /* of Scalar, where the kernel leaves open whether Vector or Scalar runs it; else 0 */
     double descriptors, bytes;
     double flops;
     fr_neuron_engine trigger; /* of a DMA: the engine whose queue starts it; FR_NEURON_ANY = SYNC */
-    uint8_t table;            /* of an activation: its table set, 0 = any */
+    uint8_t table;            /* of an activation, or of what runs on Scalar instead: its table set, 0 = any */
     bool guess;
     bool dynamic;    /* addresses or descriptors are made while the kernel runs */
     bool accumulate; /* a matmul that adds to what PSUM holds */
@@ -320,6 +323,7 @@ struct fr_neuron_instruction {
     fr_neuron_parameter parameters[FR_NEURON_PARAMETERS];
     const char *semantics, *limits, *cost, *cost_source; /* paragraphs for `nki isa` */
     bool cost_guessed;
+    bool pure;  /* the result depends on operands alone: the same call again gives the same */
     bool fence; /* the two cores of a launch meet here; a barrier's operand is named, not touched */
     const char *example; /* Python lines that the tests run; tiles a, b, c are 128 x 64 float32 in SBUF */
     /* Engine chosen for a call, legality, effect, cost; internal headers say what they may use. */
@@ -386,10 +390,10 @@ typedef struct fr_neuron_record {
     uint8_t core;
     uint8_t regions;
     uint8_t flags;               /* FR_NEURON_GUESS ... */
-    uint8_t table;               /* activation table set of the function, 0 = any */
+    uint8_t table;               /* activation table set of the function, 0 = any; DMA: low 4 bits of the source's byte */
     uint32_t source;             /* line table entry */
     float cycles;                /* engine cycles, floor applied */
-    uint32_t descriptors, bytes; /* DMA: descriptors and bytes, or flops / 64 of others in bytes */
+    uint32_t descriptors, bytes; /* DMA: descriptors and bytes; others: a digest of their numbers, flops / 64 */
     uint32_t extent;             /* free elements per partition of the main operand */
     fr_neuron_region region[4];
 } fr_neuron_record;
@@ -398,7 +402,10 @@ enum {
     FR_NEURON_MORE = 2,
     FR_NEURON_DYNAMIC = 4,
     FR_NEURON_ACCUMULATE = 8,
-    FR_NEURON_FENCE = 16
+    FR_NEURON_FENCE = 16,
+    FR_NEURON_EITHER = 32, /* Vector, as `cycles` says, or Scalar in a cycle for each of `extent`: the compiler's choice */
+    FR_NEURON_HALF = 64,   /* Scalar would take half of that */
+    FR_NEURON_PURE = 128   /* the same instruction on the same data gives the same */
 };
 
 int64_t fr_neuron_record_count(const fr_neuron *core);
@@ -442,6 +449,7 @@ typedef struct fr_neuron_timing {
     int64_t sbuf_peak_bytes, psum_peak_banks; /* per partition, by liveness and addresses */
     double spill_bytes;                       /* predicted traffic of tensors that do not fit */
     int64_t instructions, guessed;            /* records; records whose cost is a guess */
+    int64_t removed; /* records the compiler is taken to leave out: their result is on chip already */
 } fr_neuron_timing;
 typedef struct fr_neuron_time_options {
     fr_neuron_event_function *event; /* called once per record when not NULL */

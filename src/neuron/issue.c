@@ -5,6 +5,8 @@
  * records is taken before too, so that a refused call leaves memories and trace as they were. */
 #include "neuron/core.h"
 
+#include <string.h>
+
 enum {
     REGIONS = 3 * FR_NEURON_PARAMETERS + 2 * FR_NEURON_LIST,
     REDUCE_COMMANDS = 5
@@ -243,6 +245,37 @@ static uint32_t saturated(double value)
     return value >= (double)UINT32_MAX ? UINT32_MAX : value > 0 ? (uint32_t)value : 0;
 }
 
+/* What tells two calls apart that read and write the same: numbers, FNV-1a over their bytes. */
+static uint32_t digest_numbers(const fr_neuron_call *call)
+{
+    uint32_t digest = 2166136261u;
+    for (int i = 0; i < FR_NEURON_PARAMETERS && call->instruction->parameters[i].name; i++) {
+        const fr_neuron_argument *argument = &call->argument[i];
+        uint8_t bytes[sizeof argument->number];
+        memcpy(bytes, &argument->number, sizeof bytes);
+        for (size_t b = 0; argument->given && !argument->is_view && b < sizeof bytes; b++)
+            digest = (digest ^ bytes[b]) * 16777619u;
+        digest = (digest ^ (uint32_t)(2 * argument->given + argument->is_view)) * 16777619u;
+    }
+    return digest;
+}
+
+/* HBM is followed in units of 16 bytes; where in its unit a transfer's source begins. */
+static uint8_t source_byte(const fr_neuron_call *call)
+{
+    const fr_neuron_view *src = fr_neuron_operand(call, 1);
+    return src ? (uint8_t)(src->offset * fr_neuron_dtype_bytes(src->dtype) & 15) : 0;
+}
+
+static int either_engine(const fr_neuron_call *call, const fr_neuron_cost *cost)
+{
+    const fr_neuron_view *dst = fr_neuron_operand(call, 0);
+    if (cost->engine != FR_NEURON_VECTOR || !(cost->scalar_cycles > 0) || !dst)
+        return 0;
+    bool half = cost->scalar_cycles < (double)fr_neuron_view_free(dst);
+    return FR_NEURON_EITHER | (half ? FR_NEURON_HALF : 0);
+}
+
 static fr_neuron_record first_record(const fr_neuron *core, const fr_neuron_call *call,
                                      const fr_neuron_cost *cost)
 {
@@ -253,18 +286,19 @@ static fr_neuron_record first_record(const fr_neuron *core, const fr_neuron_call
         .engine = (uint8_t)cost->engine,
         .trigger = (uint8_t)(dma ? (cost->trigger ? cost->trigger : FR_NEURON_SYNC) : 0),
         .core = (uint8_t)core->physical,
-        .table = cost->table,
+        .table = dma ? source_byte(call) : cost->table,
         .source = core->source,
         .cycles = (float)(dma                           ? 0
                           : cost->cycles > floor_cycles ? cost->cycles
                                                         : floor_cycles),
-        .descriptors = saturated(cost->descriptors),
+        .descriptors = dma ? saturated(cost->descriptors) : digest_numbers(call),
         .bytes = saturated(dma ? cost->bytes : cost->flops / 64),
     };
     record.flags =
         (uint8_t)((cost->guess || call->instruction->cost_guessed ? FR_NEURON_GUESS : 0) |
                   (cost->dynamic ? FR_NEURON_DYNAMIC : 0) | (cost->accumulate ? FR_NEURON_ACCUMULATE : 0) |
-                  (call->instruction->fence ? FR_NEURON_FENCE : 0));
+                  (call->instruction->fence ? FR_NEURON_FENCE : 0) |
+                  (call->instruction->pure ? FR_NEURON_PURE : 0) | either_engine(call, cost));
     return record;
 }
 

@@ -56,6 +56,7 @@ static const fr_config_key VALUES[] = {
     REAL("core.dma_descriptor_ns", dma_descriptor_ns, 1e5,
          "ns of an engine per descriptor, besides its bytes"),
     REAL("core.dma_bytes_per_ns", dma_bytes_per_ns, 1e4, "GB/s of one engine"),
+    REAL("core.dma_peak_bytes_per_ns", dma_peak_bytes_per_ns, 1e4, "GB/s of one engine that nothing exceeds"),
     REAL("core.dma_start_ns", dma_start_ns, 1e6, "from the trigger to the first descriptor, ns"),
     REAL("core.dma_done_ns", dma_done_ns, 1e6, "from the last byte to the consumer's start, ns"),
     REAL("core.dma_static_issue_ns", dma_static_issue_ns, 1e6,
@@ -78,6 +79,7 @@ static const fr_config_key VALUES[] = {
     HAS("core.vector_scalar_share_psum", vector_scalar_share_psum, "one at a time in PSUM"),
     HAS("core.has_hardware_descriptors", has_hardware_descriptors, "dge_mode.hwdge"),
     HAS("core.has_mx", has_mx, "MX formats"),
+    HAS("core.removes_repeats", removes_repeats, "compiler leaves out what is on chip already"),
 };
 
 enum { KEYS = sizeof VALUES / sizeof *VALUES, GUESS_NAME = 64 };

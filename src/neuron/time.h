@@ -3,6 +3,7 @@
  * hand.
  *
  *     records -> liveness.c      where each tile lies, what does not fit
+ *             -> time_repeat.c   what the compiler leaves out: its result is on chip already
  *             -> time_stream.c   operations of one core: continuations joined, spills added, boxes resolved
  *             -> depend.c        which earlier accesses an operation has to wait for
  *             -> time_bounds.c   program order and perfect overlap, one pass each record
@@ -93,6 +94,10 @@ typedef struct fr_neuron_op {
     uint8_t table;
     uint8_t low, high; /* DMA: partitions of the on-chip side, both 0 when it has none */
     double busy;       /* engines: nominal time */
+    bool either;       /* Vector or Scalar, chosen by the stream */
+    bool spare;        /* its result is on chip already: a compiler can do without it */
+    bool left_out;     /* and is taken to */
+    double choice[2];  /* time on Vector and on Scalar, of what runs on one of them */
     double descriptors, bytes;
     double hbm_read, hbm_write;
     uint16_t banks; /* PSUM banks touched */
@@ -100,6 +105,13 @@ typedef struct fr_neuron_op {
     int boxes;
     const fr_neuron_box *box; /* the stream's, until its next operation */
 } fr_neuron_op;
+
+typedef struct fr_neuron_repeats fr_neuron_repeats;
+fr_status fr_neuron_repeats_create(fr_neuron_repeats **out, const fr_neuron_job *job,
+                                   const fr_neuron_liveness *liveness, fr_error *error);
+void fr_neuron_repeats_free(fr_neuron_repeats *repeats);
+/* Notes an operation, in the order of the program, and says whether it is spare or left out. False: no memory. */
+bool fr_neuron_repeats_note(fr_neuron_repeats *repeats, fr_neuron_op *op, fr_error *error);
 
 typedef struct fr_neuron_stream {
     const fr_neuron_job *job;
@@ -110,6 +122,12 @@ typedef struct fr_neuron_stream {
     fr_neuron_op main;
     fr_neuron_box box[FR_NEURON_BOXES], spill; /* of `main`; of the fetch or write-back emitted last */
     int phase, at;                             /* what is emitted for `main`: fetches, itself, write-backs */
+    fr_neuron_repeats *repeats;                /* NULL: nothing is left out */
+    bool whole;                                /* what is left out comes too */
+    int64_t removed;                           /* operations left out */
+    double load[2];                            /* given to Vector and to Scalar so far, ns */
+    uint8_t table;                             /* Scalar's, in the order of the program */
+    bool starved;
 } fr_neuron_stream;
 fr_status fr_neuron_stream_init(fr_neuron_stream *stream, const fr_neuron_job *job,
                                 const fr_neuron_liveness *liveness, int core, fr_error *error);

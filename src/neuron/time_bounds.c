@@ -17,6 +17,8 @@
 
 #include <string.h>
 
+enum { WEIGHTS = 17 };
+
 typedef struct walker { /* one core */
     const fr_neuron_machine *machine;
     fr_neuron_stream stream;
@@ -29,7 +31,8 @@ typedef struct walker { /* one core */
     double ready, critical; /* of `op` */
     double dma_free[FR_NEURON_DMA_ENGINES], arrival[FR_NEURON_ENGINES];
     double demand; /* of all DMA engines of the stack, in its bandwidths */
-    double busy[FR_NEURON_ENGINES], generating[FR_NEURON_ENGINES], dma_busy[FR_NEURON_DMA_ENGINES], hbm;
+    double shared[WEIGHTS]; /* Vector and Scalar weighed against each other */
+    double busy[FR_NEURON_ENGINES], generating[FR_NEURON_ENGINES], dma_bytes, hbm;
     double end, critical_end, wake; /* wake: the longest */
 } walker;
 
@@ -50,6 +53,8 @@ static void wait_for(void *context, const fr_neuron_access *earlier, fr_neuron_e
     if (edge != FR_NEURON_RAW)
         return;
     at = fr_neuron_release_ns(w->machine, edge, earlier, &earlier->critical, w->op.queue, w->op.dma);
+    if (w->op.either && !earlier->dma && earlier->engine != w->op.queue) /* no semaphore if it went there */
+        at -= w->machine->wake_ns[w->op.queue] + w->machine->drain_ns[earlier->engine];
     w->critical = at > w->critical ? at : w->critical;
 }
 
@@ -64,13 +69,30 @@ static void find_ready(walker *w)
     }
 }
 
+/* Of a DMA engine: the documented peak, whatever the descriptors. How rows are merged into descriptors and dealt to
+ * engines is the compiler's business. */
+static double peak_of(const fr_neuron_machine *m)
+{
+    return m->dma_peak_bytes_per_ns > m->dma_bytes_per_ns ? m->dma_peak_bytes_per_ns : m->dma_bytes_per_ns;
+}
+
 /* ---- running -------------------------------------------------------------------------------------- */
+
+static void add_transfer(walker *w)
+{
+    if (w->op.spare)
+        return;
+    w->dma_bytes += w->op.bytes;
+    w->hbm += w->op.hbm_read + w->op.hbm_write;
+    w->busy[w->op.queue] += fr_neuron_dma_trigger_ns(w->machine, &w->op);
+    w->generating[w->op.queue] += fr_neuron_dma_generate_ns(w->machine, &w->op);
+}
 
 static fr_neuron_when run_transfer(walker *w, double start, fr_neuron_when *critical)
 {
     const fr_neuron_machine *m = w->machine;
     double work[FR_NEURON_DMA_ENGINES], trigger, end = 0;
-    double most = fr_neuron_dma_split(m, &w->op, work);
+    fr_neuron_dma_split(m, &w->op, work);
     fr_neuron_units_run(&w->units, &w->op, start, &trigger);
     double arrival = start + m->dma_start_ns;
     arrival = w->arrival[w->op.queue] > arrival ? w->arrival[w->op.queue] : arrival;
@@ -81,16 +103,26 @@ static fr_neuron_when run_transfer(walker *w, double start, fr_neuron_when *crit
     for (int e = 0; e < m->dma_engines && e < FR_NEURON_DMA_ENGINES; e++) {
         if (!(work[e] > 0))
             continue;
-        w->dma_busy[e] += work[e];
         w->dma_free[e] = (w->dma_free[e] > arrival ? w->dma_free[e] : arrival) + work[e] * slowdown;
         end = w->dma_free[e] > end ? w->dma_free[e] : end;
     }
-    w->hbm += w->op.hbm_read + w->op.hbm_write;
-    w->busy[w->op.queue] += fr_neuron_dma_trigger_ns(m, &w->op);
-    w->generating[w->op.queue] += fr_neuron_dma_generate_ns(m, &w->op);
-    double moved = w->critical + m->dma_start_ns + most, done = m->dma_done_ns;
+    add_transfer(w);
+    double moved = w->critical + m->dma_start_ns + w->op.bytes / (m->dma_engines * peak_of(m)), done = m->dma_done_ns;
     *critical = (fr_neuron_when){moved, moved + done, moved + done};
     return (fr_neuron_when){end, end + done, end + done};
+}
+
+/* Vector and Scalar together, where the choice between them is free: T is at least w V + (1 - w) S for every w between
+ * 0 and 1 when the loads V and S are at most T, and at best each open instruction goes where its part is less. */
+static void weigh_choice(walker *w)
+{
+    const fr_neuron_op *op = &w->op;
+    for (int i = 0; i < WEIGHTS; i++) {
+        double weight = i / (double)(WEIGHTS - 1), vector = weight * op->choice[0],
+               scalar = (1 - weight) * op->choice[1];
+        double least = vector < scalar ? vector : scalar;
+        w->shared[i] += op->either ? least : op->queue == FR_NEURON_VECTOR ? vector : scalar;
+    }
 }
 
 static fr_neuron_when run_engine(walker *w, double start, fr_neuron_when *critical)
@@ -100,10 +132,20 @@ static fr_neuron_when run_engine(walker *w, double start, fr_neuron_when *critic
     fr_neuron_when actual = fr_neuron_units_run(&w->units, &w->op, start, &throttled);
     if (w->op.queue == FR_NEURON_TENSOR)
         load = m->stationary_load_cycles / clock;
-    double from = w->critical + load, end = from + w->op.busy, drain = m->drain_ns[w->op.queue];
+    double busy = w->op.busy, drain = m->drain_ns[w->op.queue];
+    if (w->op.spare)
+        busy = 0;
+    else if (w->op.queue == FR_NEURON_VECTOR || w->op.queue == FR_NEURON_SCALAR)
+        weigh_choice(w);
+    else
+        w->busy[w->op.queue] += busy;
+    if (w->op.either) {
+        busy = w->op.choice[w->op.choice[1] < w->op.choice[0]];
+        drain = 0;
+    }
+    double from = w->critical + load, end = from + busy;
     double through = from + (clock > 0 ? m->issue_floor_cycles[w->op.queue] / clock : 0) + drain;
-    *critical = (fr_neuron_when){end, end + drain, through > end ? through : end};
-    w->busy[w->op.queue] += w->op.busy;
+    *critical = (fr_neuron_when){end, end + drain - (w->op.either ? w->wake : 0), through > end ? through : end};
     return actual;
 }
 
@@ -115,6 +157,8 @@ static bool run(walker *w, double earliest)
     w->last_start = start;
     actual = w->op.dma ? run_transfer(w, start, &critical) : run_engine(w, start, &critical);
     w->end = actual.visible > w->end ? actual.visible : w->end;
+    if (w->op.spare)
+        critical = (fr_neuron_when){0};
     w->critical_end = critical.visible > w->critical_end ? critical.visible : w->critical_end;
     fr_neuron_access access = {
         .op = w->number++, .engine = w->op.queue, .dma = w->op.dma, .actual = actual, .critical = critical};
@@ -136,7 +180,7 @@ static bool walk(walker *w)
         if (!run(w, w->ready))
             return false;
     }
-    return true;
+    return !w->stream.starved;
 }
 
 static bool walk_together(walker *w, int cores)
@@ -168,6 +212,7 @@ static fr_status open_walker(walker *w, const fr_neuron_job *job, const fr_neuro
 {
     const fr_neuron_machine *m = w->machine = job->machine;
     FR_TRY(fr_neuron_stream_init(&w->stream, job, liveness, core, error));
+    w->stream.whole = true;
     FR_TRY(fr_neuron_units_init(&w->units, m, error));
     FR_TRY(fr_neuron_depend_create(&w->depend, job, long_past, w, error));
     for (int e = 0; e < FR_NEURON_ENGINES; e++)
@@ -189,6 +234,14 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
+/* Descriptors made by hardware: Sync and Scalar each have a generator, and the compiler picks the queue of most
+ * transfers, so that at best each makes half. Software on GpSimd makes its own. */
+static double generating(const walker *w)
+{
+    double hardware = (w->generating[FR_NEURON_SYNC] + w->generating[FR_NEURON_SCALAR]) / 2;
+    return larger(hardware, w->generating[FR_NEURON_GPSIMD]);
+}
+
 static void sum_up(const walker *w, int cores, fr_neuron_bounds *bounds)
 {
     const fr_neuron_machine *m = w->machine;
@@ -197,9 +250,11 @@ static void sum_up(const walker *w, int cores, fr_neuron_bounds *bounds)
         bounds->program_order_ns = larger(bounds->program_order_ns, w->end);
         bounds->critical_ns = larger(bounds->critical_ns, w->critical_end);
         for (int e = 0; e < FR_NEURON_ENGINES; e++)
-            bounds->engine_ns = larger(bounds->engine_ns, larger(w->busy[e], w->generating[e]));
-        for (int e = 0; e < FR_NEURON_DMA_ENGINES; e++)
-            bounds->dma_ns = larger(bounds->dma_ns, w->dma_busy[e]);
+            bounds->engine_ns = larger(bounds->engine_ns, w->busy[e]);
+        for (int i = 0; i < WEIGHTS; i++)
+            bounds->engine_ns = larger(bounds->engine_ns, w->shared[i]);
+        bounds->engine_ns = larger(bounds->engine_ns, generating(w));
+        bounds->dma_ns = larger(bounds->dma_ns, w->dma_bytes / (m->dma_engines * peak_of(m)));
         hbm += w->hbm;
     }
     bounds->hbm_ns = m->hbm_stack_bytes_per_ns > 0 ? hbm / m->hbm_stack_bytes_per_ns : 0;

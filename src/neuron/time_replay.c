@@ -214,6 +214,7 @@ static void fill_window(replay *r, core_state *core)
 {
     while (!core->exhausted && core->entered - core->base < (uint32_t)r->window && !r->starved) {
         core->exhausted = !fr_neuron_stream_next(&core->stream, &r->scratch);
+        r->starved |= core->stream.starved;
         if (!core->exhausted)
             enter(r, core);
     }

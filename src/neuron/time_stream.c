@@ -29,13 +29,17 @@ fr_status fr_neuron_stream_init(fr_neuron_stream *stream, const fr_neuron_job *j
         return fr_error_memory(error, bytes, "spilled tensors");
     for (uint32_t t = 0; stream->touched && t < job->tensors; t++)
         stream->touched[t] = -1;
+    if (job->machine->removes_repeats && job->cores == 1)
+        FR_TRY(fr_neuron_repeats_create(&stream->repeats, job, liveness, error));
     return FR_OK;
 }
 
 void fr_neuron_stream_release(fr_neuron_stream *stream)
 {
     fr_deallocate(stream->touched);
+    fr_neuron_repeats_free(stream->repeats);
     stream->touched = NULL;
+    stream->repeats = NULL;
 }
 
 /* ---- boxes ---------------------------------------------------------------------------------------- */
@@ -115,7 +119,7 @@ static void begin_op(const fr_neuron_stream *stream, fr_neuron_op *op, const fr_
     op->dynamic = record->flags & FR_NEURON_DYNAMIC;
     op->fence = stream->job->cores > 1 && (record->flags & FR_NEURON_FENCE);
     op->accumulate = record->flags & FR_NEURON_ACCUMULATE;
-    op->table = record->engine == FR_NEURON_SCALAR ? record->table : 0;
+    op->table = op->dma ? 0 : record->table;
     if (op->dma) {
         op->descriptors = record->descriptors;
         op->bytes = record->bytes;
@@ -123,6 +127,31 @@ static void begin_op(const fr_neuron_stream *stream, fr_neuron_op *op, const fr_
     } else if (machine->clock_ghz[op->queue] > 0) {
         op->busy = (double)record->cycles / machine->clock_ghz[op->queue];
     }
+}
+
+/* Vector or Scalar, where the kernel leaves it open: the one with less to do so far, as "the compiler selects the best
+ * engine based on engine workload" (NKI's words for tensor_copy). A table that has to come and go again counts. */
+static void choose_engine(fr_neuron_stream *stream, fr_neuron_op *op)
+{
+    const fr_neuron_machine *machine = stream->job->machine;
+    const fr_neuron_record *record = op->data;
+    double clock = machine->clock_ghz[FR_NEURON_SCALAR], floor = machine->issue_floor_cycles[FR_NEURON_SCALAR];
+    op->choice[op->queue == FR_NEURON_SCALAR] = op->busy;
+    op->either = record->flags & FR_NEURON_EITHER && clock > 0;
+    if (op->either) {
+        double cycles = record->extent / (record->flags & FR_NEURON_HALF ? 2.0 : 1.0);
+        op->choice[1] = (cycles > floor ? cycles : floor) / clock;
+        bool other = record->table && record->table != stream->table;
+        double on_scalar = stream->load[1] + op->choice[1] + (other ? 2 * machine->activation_table_ns : 0);
+        if (on_scalar < stream->load[0] + op->choice[0]) {
+            op->engine = op->queue = FR_NEURON_SCALAR;
+            op->busy = op->choice[1];
+        }
+    }
+    bool scalar = op->queue == FR_NEURON_SCALAR;
+    op->table = scalar ? op->table : 0;
+    stream->load[scalar] += op->busy + (op->table && op->table != stream->table ? machine->activation_table_ns : 0);
+    stream->table = op->table ? op->table : stream->table;
 }
 
 /* Reads the next call of this core into stream->main. */
@@ -153,7 +182,26 @@ static bool read_call(fr_neuron_stream *stream)
     }
     for (int b = 0; b < op->boxes; b++)
         note_memories(job->machine, op, &op->box[b]);
+    if (!op->dma && (op->queue == FR_NEURON_VECTOR || op->queue == FR_NEURON_SCALAR))
+        choose_engine(stream, op);
     return true;
+}
+
+/* The next call that is not left out. */
+static bool read_needed(fr_neuron_stream *stream)
+{
+    fr_error error;
+    while (read_call(stream)) {
+        if (!stream->repeats)
+            return true;
+        stream->starved = !fr_neuron_repeats_note(stream->repeats, &stream->main, &error);
+        if (stream->starved)
+            return false;
+        if (stream->whole || !stream->main.left_out)
+            return true;
+        stream->removed++;
+    }
+    return false;
 }
 
 static void make_spill(fr_neuron_stream *stream, fr_neuron_op *op, int which, bool fetch)
@@ -216,7 +264,7 @@ bool fr_neuron_stream_next(fr_neuron_stream *stream, fr_neuron_op *op)
 {
     for (;;) {
         if (stream->phase == 3) {
-            if (!read_call(stream))
+            if (!read_needed(stream))
                 return false;
             stream->phase = 0;
             stream->at = 0;

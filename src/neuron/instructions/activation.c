@@ -283,6 +283,7 @@ static void price_with(const fr_neuron *core, const fr_neuron_call *call, int re
     if (fr_neuron_operand(call, result))
         cost->cycles += fr_neuron_floored(core, FR_NEURON_SCALAR, 0);
     cost->table = (uint8_t)fr_neuron_function_facts_of(function_of(call))->table;
+    cost->guess = fr_neuron_function_facts_of(function_of(call))->table_guessed;
     cost->flops = 3 * n * call->argument[DATA].view.partitions;
 }
 

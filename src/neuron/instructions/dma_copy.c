@@ -175,6 +175,7 @@ const fr_neuron_instruction fr_neuron_i_dma_copy = {
     .example = "h = nl.ndarray((128, 64), dtype=nl.float32, buffer=nl.shared_hbm)\n"
                "nisa.dma_copy(dst=h, src=a)\n"
                "nisa.dma_copy(dst=c, src=h)",
+    .pure = true,
     .engine = fr_neuron_on_dma,
     .check = check,
     .execute = execute,

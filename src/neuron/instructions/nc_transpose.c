@@ -127,6 +127,7 @@ const fr_neuron_instruction fr_neuron_i_nc_transpose = {
         "NKI API pages up to SDK 2.26 (nc_transpose); trainium2 architecture guide (fp32 transposes)",
     .example = "t = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.psum)\n"
                "nisa.nc_transpose(dst=t, data=a)",
+    .pure = true,
     .engine = choose,
     .check = check,
     .execute = execute,

@@ -1,4 +1,5 @@
 /* reciprocal: 1 / x on Vector: exact to fp32 for every x, and eight times slower than the Scalar engine's table. */
+#include "neuron/functions.h"
 #include "neuron/instructions.h"
 #include "neuron/legality.h"
 #include "neuron/streams.h"
@@ -34,8 +35,12 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
 static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
                   fr_neuron_cost *cost)
 {
-    (void)core, (void)engine;
+    (void)engine;
     cost->cycles = 8 * fr_neuron_extent(call, DATA);
+    if (fr_neuron_machine_of(core)->generation == 2) {
+        cost->scalar_cycles = fr_neuron_extent(call, DATA);
+        cost->table = (uint8_t)fr_neuron_function_facts_of(FR_NEURON_RECIPROCAL)->table;
+    }
     cost->flops = fr_neuron_extent(call, DATA) * call->argument[DATA].view.partitions;
 }
 
@@ -48,9 +53,11 @@ const fr_neuron_instruction fr_neuron_i_reciprocal = {
                    {.name = "data", .kind = FR_NEURON_READ, .required = true, .text = "SBUF or PSUM tile"}},
     .semantics = "dst = 1 / data in fp32, rounded to dst's dtype.",
     .limits = "Equal partitions and elements per partition.",
-    .cost = "8N cycles, 64 at least: activation(op=nl.reciprocal) takes N, with a limited range.",
-    .cost_source = "NKI API pages up to SDK 2.26 (reciprocal); engine selection notes of NKI 0.6",
+    .cost = "8N cycles, 64 at least: activation(op=nl.reciprocal) takes N, with a limited range. On generation 2 the "
+            "compiler may take Scalar instead, N.",
+    .cost_source = "NKI API pages of SDK 2.21 (reciprocal: Scalar or Vector, N and 8N) and up to 2.26 (Vector, 8N)",
     .example = "nisa.reciprocal(dst=c, data=a)",
+    .pure = true,
     .engine = fr_neuron_on_vector,
     .check = check,
     .execute = execute,

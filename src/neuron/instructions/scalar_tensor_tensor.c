@@ -89,6 +89,7 @@ const fr_neuron_instruction fr_neuron_i_scalar_tensor_tensor = {
         "NKI API pages up to SDK 2.26 (scalar_tensor_tensor names subtract and multiply for the fast case)",
     .example =
         "nisa.scalar_tensor_tensor(dst=c, data=a, op0=nl.multiply, operand0=0.5, op1=nl.add, operand1=b)",
+    .pure = true,
     .engine = fr_neuron_on_vector,
     .check = check,
     .execute = execute,

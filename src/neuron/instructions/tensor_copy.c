@@ -4,6 +4,7 @@
  * everything the compute engines read does. Vector has faster modes for 16-bit data, which is where most
  * copies out of PSUM differ in price from copies inside SBUF. */
 #include "neuron/instructions.h"
+#include "neuron/legality.h"
 #include "neuron/neuron_internal.h"
 
 enum { DST, SRC, ENGINE };
@@ -41,6 +42,15 @@ static fr_status execute(fr_neuron *core, const fr_neuron_call *call, fr_neuron_
     return FR_OK;
 }
 
+/* Before generation 3 Scalar's copy is an activation, which passes through fp32. */
+static bool scalar_copies(const fr_neuron *core, const fr_neuron_call *call)
+{
+    const uint32_t floats = FR_NEURON_OF(FR_NEURON_FLOAT32) | FR_NEURON_OF(FR_NEURON_TFLOAT32) |
+                            FR_NEURON_OF(FR_NEURON_BFLOAT16) | FR_NEURON_OF(FR_NEURON_FLOAT16);
+    return fr_neuron_machine_of(core)->generation >= 3 ||
+           (floats & FR_NEURON_OF(call->argument[DST].view.dtype) && floats & FR_NEURON_OF(call->argument[SRC].view.dtype));
+}
+
 /* N cycles; Vector of generation 3 on: 4x for contiguous 16-bit data in SBUF, 2x when only narrow or with
  * one side in PSUM. */
 static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
@@ -55,6 +65,9 @@ static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_e
         speed = rows && sbuf ? 4 : rows || sbuf ? 2 : 1;
     }
     cost->cycles = n / speed;
+    bool open = (fr_neuron_engine)call->argument[ENGINE].number == FR_NEURON_ANY;
+    if (open && scalar_copies(core, call))
+        cost->scalar_cycles = fr_neuron_stream_cycles(core, call, DST, SRC, FR_NEURON_SCALAR);
     if (engine == FR_NEURON_GPSIMD)
         cost->cycles = 150 + n;
 }
@@ -77,6 +90,7 @@ const fr_neuron_instruction fr_neuron_i_tensor_copy = {
             "SBUF, N/2 when one is in PSUM or not contiguous. GpSimd: 150 + N.",
     .cost_source = "NKI API pages up to SDK 2.26 (tensor_copy); trainium2 architecture guide",
     .example = "nisa.tensor_copy(dst=c, src=a)",
+    .pure = true,
     .engine = choose,
     .check = check,
     .execute = execute,

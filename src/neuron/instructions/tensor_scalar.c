@@ -34,6 +34,14 @@ static fr_status refuse_pair(const fr_neuron *core, const fr_neuron_call *call, 
         fr_neuron_operator_name(fr_neuron_operator_of(call, OP1)), fr_neuron_engine_name(engine));
 }
 
+/* What Scalar's pipeline computes: multiply then add, multiply, add. */
+static bool suits_scalar(fr_neuron_operator op0, fr_neuron_operator op1)
+{
+    if (op0 == FR_NEURON_ADD)
+        return op1 == FR_NEURON_NO_OPERATOR;
+    return op0 == FR_NEURON_MULTIPLY && (op1 == FR_NEURON_ADD || op1 == FR_NEURON_NO_OPERATOR);
+}
+
 /* Scalar of generation 3: multiply then add, multiply, add. GpSimd: for rsqrt (and power) only. */
 static fr_status check_pair(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_engine engine,
                             fr_error *error)
@@ -47,8 +55,7 @@ static fr_status check_pair(const fr_neuron *core, const fr_neuron_call *call, f
                                 fr_neuron_operator_name(op0), fr_neuron_operator_name(op1));
     if (engine == FR_NEURON_SCALAR) {
         FR_TRY(fr_neuron_generation_at_least(core, call, 3, "tensor_scalar on the Scalar engine", error));
-        bool fused = op0 == FR_NEURON_MULTIPLY && (op1 == FR_NEURON_ADD || op1 == FR_NEURON_NO_OPERATOR);
-        if (!fused && !(op0 == FR_NEURON_ADD && op1 == FR_NEURON_NO_OPERATOR))
+        if (!suits_scalar(op0, op1))
             return refuse_pair(core, call, engine, error);
     }
     if (engine == FR_NEURON_GPSIMD && !uses(call, FR_NEURON_RSQRT) && !uses(call, FR_NEURON_POWER))
@@ -157,6 +164,9 @@ static void price(const fr_neuron *core, const fr_neuron_call *call, fr_neuron_e
         cost->cycles = 150 + 4 * n;
         cost->guess = true;
     }
+    bool open = (fr_neuron_engine)call->argument[ENGINE].number == FR_NEURON_ANY;
+    if (open && suits_scalar(fr_neuron_operator_of(call, OP0), fr_neuron_operator_of(call, OP1)))
+        cost->scalar_cycles = fr_neuron_stream_cycles(core, call, DST, DATA, FR_NEURON_SCALAR);
     cost->flops = n * call->argument[DATA].view.partitions * operators;
 }
 
@@ -192,6 +202,7 @@ const fr_neuron_instruction fr_neuron_i_tensor_scalar = {
     .cost_source =
         "NKI API pages up to SDK 2.26 (tensor_scalar); trainium2 and trainium3 architecture guides",
     .example = "nisa.tensor_scalar(dst=c, data=a, op0=nl.multiply, operand0=2.0, op1=nl.add, operand1=1.0)",
+    .pure = true,
     .engine = choose,
     .check = check,
     .execute = execute,

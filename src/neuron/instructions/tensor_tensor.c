@@ -132,6 +132,7 @@ const fr_neuron_instruction fr_neuron_i_tensor_tensor = {
     .cost_source =
         "NKI API pages up to SDK 2.26 (tensor_tensor); trainium2 architecture guide (performance mode)",
     .example = "nisa.tensor_tensor(dst=c, data1=a, data2=b, op=nl.add)",
+    .pure = true,
     .engine = choose,
     .check = check,
     .execute = execute,

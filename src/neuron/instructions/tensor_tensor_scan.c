@@ -76,6 +76,7 @@ const fr_neuron_instruction fr_neuron_i_tensor_tensor_scan = {
     .cost = "2N cycles, 64 at least.",
     .cost_source = "NKI API pages up to SDK 2.26 (tensor_tensor_scan)",
     .example = "nisa.tensor_tensor_scan(dst=c, data0=a, data1=b, initial=0.0, op0=nl.multiply, op1=nl.add)",
+    .pure = true,
     .engine = fr_neuron_on_vector,
     .check = check,
     .execute = execute,
