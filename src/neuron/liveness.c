@@ -6,6 +6,9 @@
  * again: that is what lets loads of later iterations run ahead, as far as the memory reaches and no
  * further.
  *
+ * The last operand read by an element-wise instruction makes room for its result: engines read an element before they
+ * write it.
+ *
  * A tile that would exceed the usable memory at the moment of its first access is spilled: the compiler
  * would keep it in HBM and fetch it when needed. When the bytes would fit but no single hole does, the tile
  * is kept apart: it costs nothing and nobody waits for its place.
@@ -190,10 +193,30 @@ static void end_life(placing *p, uint32_t tensor)
     }
 }
 
+/* Is region `r` an SBUF operand that is read for the last time, as much as is written into a tile that begins? */
+static bool hands_over(const fr_neuron_record *record, int r, const fr_neuron_place *places, int64_t i)
+{
+    const fr_neuron_region *from = &record->region[r], *to = &record->region[0];
+    if (record->engine < FR_NEURON_VECTOR || record->engine > FR_NEURON_GPSIMD || r == 0 || from->write ||
+        from->memory != FR_NEURON_SBUF || to->memory != FR_NEURON_SBUF || to->write != 1)
+        return false;
+    bool same = from->partitions == to->partitions && from->last - from->first == to->last - to->first;
+    bool once = true;
+    for (int s = 0; s < record->regions; s++)
+        once &= s == r || record->region[s].tensor != from->tensor;
+    return same && once && places[from->tensor].last == i && places[to->tensor].first == i &&
+           places[from->tensor].first != i;
+}
+
 static bool place_record(placing *p, const fr_neuron_job *job, int64_t i)
 {
     const fr_neuron_record *record = job->record(job->context, i);
     const fr_neuron_place *places = p->liveness->place;
+    int handed = 0;
+    while (handed < record->regions && !hands_over(record, handed, places, i))
+        handed++;
+    if (handed < record->regions)
+        end_life(p, record->region[handed].tensor);
     for (int r = 0; r < record->regions; r++) {
         const fr_neuron_region *region = &record->region[r];
         bool seen = false;
@@ -208,7 +231,7 @@ static bool place_record(placing *p, const fr_neuron_job *job, int64_t i)
         bool later = false;
         for (int s = r + 1; s < record->regions; s++)
             later |= record->region[s].tensor == region->tensor;
-        if (on_chip(region->memory) && !later && places[region->tensor].last == i)
+        if (on_chip(region->memory) && !later && r != handed && places[region->tensor].last == i)
             end_life(p, region->tensor);
     }
     return true;

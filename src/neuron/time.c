@@ -75,6 +75,7 @@ static fr_status time_with(const fr_neuron_job *job, const fr_neuron_liveness *l
     }
     FR_TRY(fr_neuron_bounds_of(job, liveness, &bounds, error));
     FR_TRY(fr_neuron_replay(job, liveness, &replay, &timing->predicted_ns, error));
+    timing->removed = bounds.left_out;
     timing->lower_bound_ns = bounds.overlap_ns;
     timing->program_order_ns =
         bounds.program_order_ns > timing->predicted_ns ? bounds.program_order_ns : timing->predicted_ns;

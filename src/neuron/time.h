@@ -45,6 +45,7 @@ typedef struct fr_neuron_job {
     const char *(*source)(const void *context, uint32_t source, int *line); /* file; may be NULL */
     const void *context;
     int transpose; /* instruction number of dma_transpose, or -1 */
+    int copy, pair; /* of tensor_copy and tensor_tensor; only for compilers that remove repeats */
 } fr_neuron_job;
 
 /* ---- liveness ------------------------------------------------------------------------------------- */
@@ -124,7 +125,6 @@ typedef struct fr_neuron_stream {
     int phase, at;                             /* what is emitted for `main`: fetches, itself, write-backs */
     fr_neuron_repeats *repeats;                /* NULL: nothing is left out */
     bool whole;                                /* what is left out comes too */
-    int64_t removed;                           /* operations left out */
     double load[2];                            /* given to Vector and to Scalar so far, ns */
     uint8_t table;                             /* Scalar's, in the order of the program */
     bool starved;
@@ -256,6 +256,7 @@ fr_status fr_neuron_replay(const fr_neuron_job *job, const fr_neuron_liveness *l
 typedef struct fr_neuron_bounds {
     double overlap_ns, program_order_ns;
     double critical_ns, engine_ns, dma_ns, hbm_ns; /* the parts of overlap_ns */
+    int64_t left_out;                              /* operations that the prediction does without */
 } fr_neuron_bounds;
 fr_status fr_neuron_bounds_of(const fr_neuron_job *job, const fr_neuron_liveness *liveness,
                               fr_neuron_bounds *bounds, fr_error *error);

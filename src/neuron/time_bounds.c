@@ -27,6 +27,7 @@ typedef struct walker { /* one core */
     fr_neuron_op op;
     bool alive; /* `op` is to be done */
     uint32_t number;
+    int64_t left_out;
     double last_start;      /* program order */
     double ready, critical; /* of `op` */
     double dma_free[FR_NEURON_DMA_ENGINES], arrival[FR_NEURON_ENGINES];
@@ -157,6 +158,7 @@ static bool run(walker *w, double earliest)
     w->last_start = start;
     actual = w->op.dma ? run_transfer(w, start, &critical) : run_engine(w, start, &critical);
     w->end = actual.visible > w->end ? actual.visible : w->end;
+    w->left_out += w->op.left_out;
     if (w->op.spare)
         critical = (fr_neuron_when){0};
     w->critical_end = critical.visible > w->critical_end ? critical.visible : w->critical_end;
@@ -256,6 +258,7 @@ static void sum_up(const walker *w, int cores, fr_neuron_bounds *bounds)
         bounds->engine_ns = larger(bounds->engine_ns, generating(w));
         bounds->dma_ns = larger(bounds->dma_ns, w->dma_bytes / (m->dma_engines * peak_of(m)));
         hbm += w->hbm;
+        bounds->left_out += w->left_out;
     }
     bounds->hbm_ns = m->hbm_stack_bytes_per_ns > 0 ? hbm / m->hbm_stack_bytes_per_ns : 0;
     bounds->overlap_ns =

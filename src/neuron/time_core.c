@@ -33,6 +33,8 @@ static const char *source_of(const void *context, uint32_t source, int *line)
 fr_neuron_job fr_neuron_job_of(const fr_neuron *core)
 {
     const fr_neuron_instruction *transpose = fr_neuron_instruction_named("dma_transpose");
+    const fr_neuron_instruction *copy = fr_neuron_instruction_named("tensor_copy");
+    const fr_neuron_instruction *pair = fr_neuron_instruction_named("tensor_tensor");
     return (fr_neuron_job){.machine = core->machine,
                            .cores = core->cores,
                            .records = fr_neuron_record_count(core),
@@ -42,7 +44,9 @@ fr_neuron_job fr_neuron_job_of(const fr_neuron *core)
                            .name = name_of,
                            .source = source_of,
                            .context = core,
-                           .transpose = transpose ? fr_neuron_instruction_index(transpose) : -1};
+                           .transpose = transpose ? fr_neuron_instruction_index(transpose) : -1,
+                           .copy = copy ? fr_neuron_instruction_index(copy) : -1,
+                           .pair = pair ? fr_neuron_instruction_index(pair) : -1};
 }
 
 typedef struct telling {

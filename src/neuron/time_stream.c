@@ -199,7 +199,6 @@ static bool read_needed(fr_neuron_stream *stream)
             return false;
         if (stream->whole || !stream->main.left_out)
             return true;
-        stream->removed++;
     }
     return false;
 }

@@ -10,6 +10,7 @@
 
 #if defined(__clang__)
 #define FR_LOOP _Pragma("clang loop vectorize(assume_safety)")
+#pragma clang diagnostic ignored "-Wpass-failed" /* below -O2 it vectorises nothing, and says so for every loop */
 #else
 #define FR_LOOP _Pragma("GCC ivdep")
 #endif
