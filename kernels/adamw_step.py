@@ -18,7 +18,7 @@ from kernels.flat import flat, tiles
 CHUNK = 1024
 
 
-def factors(step, lr, decay=0.0, beta1=0.8, beta2=0.95, eps=1e-10):
+def step_factors(step, lr, decay=0.0, beta1=0.8, beta2=0.95, eps=1e-10):
     """The numbers of one step, on the host: float32 (1, 4)."""
     row = [1.0 - lr * decay, -lr / (1.0 - beta1**step), 1.0 / (1.0 - beta2**step), eps]
     return np.array([row], dtype=np.float32)

@@ -430,7 +430,8 @@ typedef enum fr_neuron_stall {
  * when its trigger does; its bytes move from transfer_ns to end_ns. */
 typedef struct fr_neuron_event {
     int64_t record;
-    double ready_ns; /* its engine was free for it */
+    fr_neuron_engine engine; /* that ran it; where the kernel leaves it open, the one chosen */
+    double ready_ns;         /* its engine was free for it */
     double start_ns, end_ns, visible_ns;
     double transfer_ns;
     fr_neuron_stall stall; /* the largest reason for start_ns - ready_ns */

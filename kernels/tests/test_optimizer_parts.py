@@ -4,7 +4,7 @@ import numpy as np
 
 from kernels import _testing as t
 from kernels._testing import reference
-from kernels.adamw_step import adamw_step, factors
+from kernels.adamw_step import adamw_step, step_factors
 from kernels.ema_blend import ema_blend
 from kernels.gradient_norm import gradient_norm
 
@@ -17,7 +17,7 @@ def moments(shape, seed):
 
 class AdamW(t.TestCase):
     def check(self, w, g, m, v, step, lr=0.01, decay=0.1):
-        got = adamw_step(w, g, m, v, factors(step, lr, decay))
+        got = adamw_step(w, g, m, v, step_factors(step, lr, decay))
         wanted = reference.adamw_step(w, g, m, v, step=step, lr=lr, decay=decay)
         for name, a, b, scale in zip(("weight", "first", "second"), got, wanted, (1e-6, 1e-6, 1e-6)):
             self.assertNear(a, t.wide(b), 4e-6, scale * float(np.max(np.abs(b)) + 1e-30), name)
@@ -34,7 +34,7 @@ class AdamW(t.TestCase):
 
     def test_zero_gradient_moves_nothing_but_decay(self):
         zeros, w = np.zeros((4, 9), np.float32), t.random((4, 9))
-        got = adamw_step(w, zeros, zeros, zeros, factors(1, 0.1, 0.5))
+        got = adamw_step(w, zeros, zeros, zeros, step_factors(1, 0.1, 0.5))
         self.assertNear(got[0], t.wide(w) * 0.95, 1e-6)
         self.assertNear(got[1], zeros, 0)
         self.assertNear(got[2], zeros, 0)
@@ -49,7 +49,7 @@ class AdamW(t.TestCase):
         kept, km, kv = w, m, v
         for step in range(1, 8):
             g = t.random((5, 40), seed=step)
-            w, m, v = adamw_step(w, g, m, v, factors(step, 0.02, 0.01))
+            w, m, v = adamw_step(w, g, m, v, step_factors(step, 0.02, 0.01))
             kept, km, kv = reference.adamw_step(kept, g, km, kv, step=step, lr=0.02, decay=0.01)
         self.assertNear(w, t.wide(kept), 1e-5, 1e-6)
 
@@ -99,7 +99,7 @@ def rows():
                 t.random(shape),
                 t.random(shape, seed=1),
                 *moments(shape, 5),
-                factors(10, 0.01, 0.1),
+                step_factors(10, 0.01, 0.1),
             ],
             adamw_reference,
         )

@@ -35,8 +35,8 @@ static void spread(timeline *t, int engine, double start, double end, double wei
 static void add_event(void *user, const fr_neuron_event *event, const fr_neuron_record *record)
 {
     timeline *t = user;
-    if (record->engine != FR_NEURON_DMA) {
-        spread(t, record->engine, event->start_ns, event->end_ns, 1.0 / t->cores);
+    if (event->engine != FR_NEURON_DMA) {
+        spread(t, event->engine, event->start_ns, event->end_ns, 1.0 / t->cores);
         return;
     }
     double time = event->end_ns - event->transfer_ns;

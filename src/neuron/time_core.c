@@ -60,6 +60,7 @@ static void tell(void *user, const fr_neuron_happening *h)
     const telling *t = user;
     for (int i = 0; i < h->op->records; i++) {
         fr_neuron_event event = {.record = h->op->record + i,
+                                 .engine = h->op->dma ? FR_NEURON_DMA : (fr_neuron_engine)h->op->queue,
                                  .ready_ns = h->engine_free < h->start ? h->engine_free : h->start,
                                  .start_ns = h->start,
                                  .transfer_ns = h->op->dma ? h->transfer : h->start,

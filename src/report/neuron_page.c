@@ -171,9 +171,9 @@ static void note_tiles(page *p, const fr_neuron_event *event, const fr_neuron_re
 
 /* ---- events --------------------------------------------------------------------------------------- */
 
-static int row_of(const fr_neuron_record *record, bool transfer)
+static int row_of(const fr_neuron_event *event, const fr_neuron_record *record, bool transfer)
 {
-    int engine = record->engine == FR_NEURON_DMA ? record->trigger : record->engine;
+    int engine = event->engine == FR_NEURON_DMA ? record->trigger : event->engine;
     engine = engine > FR_NEURON_ANY && engine < FR_NEURON_DMA ? engine : FR_NEURON_SYNC;
     return (record->core & 1) * 2 * FR_NEURON_DMA + (transfer ? FR_NEURON_DMA : 0) + engine;
 }
@@ -210,9 +210,9 @@ static void tell(void *user, const fr_neuron_event *event, const fr_neuron_recor
     double waited = event->start_ns - event->ready_ns;
     bool dma = record->engine == FR_NEURON_DMA;
     double end = dma ? event->start_ns + trigger_ns(p, record) : event->end_ns;
-    put_event(p, row_of(record, false), event->start_ns, end, record, event->stall, waited);
+    put_event(p, row_of(event, record, false), event->start_ns, end, record, event->stall, waited);
     if (dma)
-        put_event(p, row_of(record, true), event->transfer_ns, event->end_ns, record, 0, 0);
+        put_event(p, row_of(event, record, true), event->transfer_ns, event->end_ns, record, 0, 0);
 }
 
 /* ---- the data ------------------------------------------------------------------------------------- */
