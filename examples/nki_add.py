@@ -14,6 +14,7 @@ import numpy as np
 
 @nki.jit
 def add(x, y):
+    assert x.shape[0] % 128 == 0, "rows in tiles of 128"
     z = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     for row in nl.affine_range(x.shape[0] // 128):
         rows = nl.ds(row * 128, 128)

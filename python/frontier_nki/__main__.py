@@ -138,10 +138,14 @@ def main(arguments):
         from .accept import main as accept
 
         return accept(arguments[1:])
-    if arguments[:1] in (["compare"], ["check"]):
-        from . import checks
+    if arguments[:1] == ["compare"]:
+        from . import compare
 
-        return checks.main(arguments)
+        return compare.main(arguments[1:])
+    if arguments[:1] == ["check"]:
+        from . import check
+
+        return check.main(arguments[1:])
     options = parser().parse_args(arguments)
     report.json_mode = options.json
     session.options.machine, session.options.timing_only = options.machine, options.timing_only

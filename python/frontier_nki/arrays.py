@@ -116,6 +116,21 @@ def undefined(tile):
     tile.write_tensor(raw_bytes(np.ascontiguousarray(filler, dtype=kind)))
 
 
+def narrow(values, dtype):
+    """Values as an array of a dtype, rounded to nearest even; beyond its range they are infinite."""
+    known = numpy_dtype(dtype)
+    wide = np.ascontiguousarray(values, dtype=np.float32)
+    if known is not None:
+        with np.errstate(over="ignore"):
+            return wide.astype(known)
+    if str(dtype) != "bfloat16":
+        raise _core.UsageError(f"numpy has no {dtype} here: install ml_dtypes")
+    bits = wide.view(np.uint32)
+    array = empty(wide.shape, dtype)
+    array[...] = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+    return array
+
+
 def whole(tile):
     """The whole tensor behind a tile, as an array of its own."""
     array = empty(tile.base_shape, tile.base_dtype_name)

@@ -351,12 +351,18 @@ def _cross_entropy(logits, targets, softcap):
 
 
 @_listed("head_loss, from the logits on")
-def softcap_cross_entropy(logits, targets, softcap=15.0):
+def softcap_cross_entropy(logits, targets, softcap=15.0, statistics=False):
     """Nats per token: log-sum-exp of z minus z[target], z = softcap * tanh(logits / softcap); softcap 0 is off.
 
-    logits (tokens, vocabulary); targets integers below the vocabulary, -1 for a token without loss (0 nats).
+    logits (tokens, vocabulary); targets integers below the vocabulary, -1 for a token without loss (0 nats). With
+    statistics=True the answer is (nats, log-sum-exp of z).
     """
-    return _cross_entropy(logits, targets, softcap)[0]
+    nats = _cross_entropy(logits, targets, softcap)[0]
+    if not statistics:
+        return nats
+    first = _float(logits)[..., 0].astype(np.float64)
+    above = _cross_entropy(logits, np.zeros(nats.size, np.int32), softcap)[0]
+    return nats, (above + (softcap * np.tanh(first / softcap) if softcap else first)).astype(nats.dtype)
 
 
 @_listed("head_loss, from the logits on")

@@ -1,5 +1,6 @@
 """What `frontier nki run` prints of each kernel, and its --json object."""
 
+import json
 import os
 import sys
 
@@ -15,6 +16,15 @@ _NAMES = {
 }
 json_mode = False
 error = None  # what broke a kernel, for --json
+
+
+def fail(code, where, what, hint, as_json):
+    """An error for people, and as an object; the exit code."""
+    sys.stderr.write(f"frontier: error: {where}: {what}\n  hint: {hint}\n")
+    if as_json:
+        said = {"what": what, "where": where, "hint": hint}
+        print(json.dumps({"error": said, "exit": code}, sort_keys=True))
+    return code
 
 
 def note(text):

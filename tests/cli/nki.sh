@@ -42,14 +42,14 @@ echo "# timing only"
 frontier nki run "$TOP/examples/nki_add.py" --timing-only 2>/dev/null | grep -c 'time  '
 echo "# check"
 printf 'def plus(x, y):\n    return x + y\ndef minus(x, y):\n    return x - y\n' >plus.py
-frontier nki check "$TOP/examples/nki_add.py:add" --against plus.py:plus --shape 128x64,128x64 | blank
-frontier nki check "$TOP/examples/nki_add.py:add" --against plus.py:minus --shape 128x64,128x64 | tail -n 1; echo "exit ${PIPESTATUS[0]}"
+frontier nki check "$TOP/examples/nki_add.py:add" --against plus.py:plus --shape 128x64,128x64 --dtype float32 --hidden 1 --seed 1 | blank
+frontier nki check "$TOP/examples/nki_add.py:add" --against plus.py:minus --shape 128x64,128x64 --dtype float32 --hidden 0 --seed 1 | tail -n 1; echo "exit ${PIPESTATUS[0]}"
 echo "# check: shapes that cannot be, a script that fails while read, a reference that raises"
 for shape in axb 0x64 -1x2 '' 128x64, 99999999999x99999999; do
     frontier nki check "$TOP/examples/nki_add.py:add" --against plus.py:plus --shape="$shape" 2>&1; echo "exit $?"
 done
 echo 'raise ValueError("boom")' >boom.py
-frontier nki check boom.py:add --against plus.py:plus 2>&1 | grep -v '^  File.*frozen\|checks.py\|^    ' ; echo "exit ${PIPESTATUS[0]}"
+frontier nki check boom.py:add --against plus.py:plus 2>&1 | grep -v '^  File.*frozen\|check.py\|^    ' ; echo "exit ${PIPESTATUS[0]}"
 frontier nki check nowhere.py:add --against plus.py:plus; echo "exit $?"
 printf 'def plus(x, y):\n    raise ValueError("boom")\n' >raises.py
-frontier nki check "$TOP/examples/nki_add.py:add" --against raises.py:plus --shape 128x64,128x64 | tail -n 2; echo "exit ${PIPESTATUS[0]}"
+frontier nki check "$TOP/examples/nki_add.py:add" --against raises.py:plus --shape 128x64,128x64 --dtype float32 --hidden 0 --seed 1 | tail -n 2; echo "exit ${PIPESTATUS[0]}"
