@@ -72,7 +72,10 @@ def run_script(path, arguments):
     try:
         runpy.run_path(path, run_name="__main__")
     except SystemExit as leaving:
-        return leaving.code if isinstance(leaving.code, int) else 0 if leaving.code is None else 1
+        if leaving.code is None or isinstance(leaving.code, int):
+            return leaving.code or OK
+        print(leaving.code, file=sys.stderr)  # sys.exit("why"), as Python shows it
+        return ANSWER_NO
     except (_core.RuleError, _core.UsageError) as error:
         sys.stderr.write(kernel_frames(error))
         text = str(error).split("\n  fix: ")
