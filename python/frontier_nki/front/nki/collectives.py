@@ -1,4 +1,4 @@
-"""nki.collectives: collectives between chips are not simulated, and say so."""
+"""nki.collectives: collectives between chips are not simulated, and say so. A simulated process is the only rank there is."""
 
 from frontier_nki import _core
 
@@ -24,11 +24,13 @@ for _name in (
     "collective_permute",
     "collective_permute_implicit",
     "collective_permute_implicit_reduce",
+    "collective_permute_implicit_current_processing_rank_id",
 ):
     globals()[_name] = _absent(_name)
 
 
 def rank_id(*args, **kwargs):
+    """0: where several ranks are meant, the collective that joins them refuses to run."""
     return 0
 
 
