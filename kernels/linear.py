@@ -6,8 +6,8 @@ The gradient of the weight contracts over tokens, which is how both operands lie
 
 Tiling. A block of C is 512 x 1,024: four by two sums of 128 x 512 fill the eight banks of PSUM. For each 128 of the contracted dimension a tile
 of 512 columns of the left operand and one of 1,024 of the right one are in SBUF: eight products for two loads. The left tiles
-stay for a whole row of blocks when they fit (KEEP bytes a partition), else they are loaded again. The epilogue reads PSUM once: relu(p)**2 is max(p, 0) p in one
-instruction of Vector; without an activation Scalar copies. The PE is the bound.
+stay for a whole row of blocks when they fit (KEEP bytes a partition), else they are loaded again. The epilogue of relu(p)**2 is relu by Scalar, times p by
+Vector; without an activation Scalar copies. The PE is the bound, where rows of C are short the DMA engines.
 """
 
 import nki
@@ -16,8 +16,6 @@ import nki.language as nl
 
 ROWS, COLUMNS = 4, 2  # sums of 128 x 512 in a block
 KEEP = 96 * 1024  # bytes of a partition that left tiles may occupy
-
-
 
 
 def load_turned(x, k, depth, first, width):
