@@ -83,7 +83,7 @@ fr_status fr_neuron_multiply(fr_neuron *core, const fr_neuron_view *dst, const f
     fr_neuron_lanes out = fr_neuron_lanes_of(core, dst), a = fr_neuron_lanes_of(core, stationary);
     fr_neuron_lanes b = fr_neuron_lanes_of(core, moving);
     operand left, right;
-    if (!bring(core, &a, pairs, 8, &left) || !bring(core, &b, pairs, 16, &right))
+    if (!bring(core, &a, pairs, 1, &left) || !bring(core, &b, pairs, 16, &right))
         return fr_error_memory(error, 1 << 20, "a product");
     fr_neuron_product product = {.stationary = left.data,
                                  .stationary_pitch = left.pitch,

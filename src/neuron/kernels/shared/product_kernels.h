@@ -3,7 +3,9 @@
  *     ROWS and VECTORS, the block that fills the registers.
  *
  * A block of ROWS x (VECTORS * LANES) results stays in registers while k runs; the columns of `moving` it
- * reads (128 x 48 floats with AVX-512) stay in the first cache while the blocks of rows pass over them. */
+ * reads (128 x 64 floats with AVX-512) stay in the first cache while the blocks of rows pass over them. The
+ * stationary tile is first laid out panel by panel, ROWS columns of it side by side, so that a block reads
+ * one run of memory and not a piece of every row. */
 #include "neuron/product.h"
 
 #include <string.h>
@@ -17,17 +19,36 @@ static inline void add_row(float *out, const float *sum, int64_t count, bool add
             out[i] += sum[i];
 }
 
+enum {
+    MOST_K = 256, /* 128 partitions, two rows from each when in pairs */
+    MOST_PANELS = (128 + ROWS - 1) / ROWS
+};
+
+/* panels[m / ROWS][k][m % ROWS], zero past the last column. */
+static void lay_panels(const fr_neuron_product *p, float *panels)
+{
+    int64_t whole = p->m / ROWS, rest = p->m % ROWS;
+    for (int64_t k = 0; k < p->k; k++) {
+        const float *row = p->stationary + k * p->stationary_pitch;
+        float *to = panels + k * ROWS;
+        for (int64_t panel = 0; panel < whole; panel++, to += p->k * ROWS, row += ROWS)
+            memcpy(to, row, ROWS * sizeof *to);
+        for (int64_t r = 0; rest && r < ROWS; r++)
+            to[r] = r < rest ? row[r] : 0;
+    }
+}
+
 /* Results rows m .. m + ROWS - 1, columns n .. n + vectors * LANES - 1, of which those inside the tile are
  * stored. */
-static inline __attribute__((always_inline)) void block(const fr_neuron_product *p, int64_t m, int64_t n,
-                                                        const int vectors)
+static inline __attribute__((always_inline)) void block(const fr_neuron_product *p, const float *panels,
+                                                        int64_t m, int64_t n, const int vectors)
 {
     VECTOR sum[ROWS][VECTORS];
     for (int r = 0; r < ROWS; r++)
         for (int v = 0; v < vectors; v++)
             sum[r][v] = broadcast(0);
-    const float *a = p->stationary + m, *b = p->moving + n;
-    for (int64_t k = 0; k < p->k; k++, a += p->stationary_pitch, b += p->moving_pitch) {
+    const float *a = panels + m * p->k, *b = p->moving + n;
+    for (int64_t k = 0; k < p->k; k++, a += ROWS, b += p->moving_pitch) {
         VECTOR column[VECTORS];
         for (int v = 0; v < vectors; v++)
             column[v] = load(b + v * LANES);
@@ -50,13 +71,15 @@ static inline __attribute__((always_inline)) void block(const fr_neuron_product 
 
 static void product(const fr_neuron_product *p)
 {
+    float panels[MOST_PANELS * ROWS * MOST_K];
     int64_t n = 0;
+    lay_panels(p, panels);
     for (; n + VECTORS * LANES <= p->n; n += VECTORS * LANES)
         for (int64_t m = 0; m < p->m; m += ROWS)
-            block(p, m, n, VECTORS);
+            block(p, panels, m, n, VECTORS);
     for (; n < p->n; n += LANES)
         for (int64_t m = 0; m < p->m; m += ROWS)
-            block(p, m, n, 1);
+            block(p, panels, m, n, 1);
 }
 
 static void bf16_to_float(float *out, const uint16_t *in, int64_t count)
