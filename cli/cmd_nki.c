@@ -20,6 +20,8 @@ static const cli_option run_options[] = {
     {"html", CLI_PATH, "FILE", NULL, "write a page to look into: timeline, memory, source", false, false},
     {"timeline", CLI_FLAG, NULL, NULL, "draw how busy each engine is over the time", false, false},
     {"timing-only", CLI_FLAG, NULL, NULL, "rules and time without computing data", false, false},
+    {"time", CLI_CHOICE, "all|first|none", NULL,
+     "which launches are timed (default all); first: one of each kernel and its shapes", false, false},
     {"unwritten", CLI_CHOICE, "error|nan", NULL,
      "nan: SBUF that was never written may be read and is NaN, as in AWS's simulator", false, false},
     {"backend", CLI_CHOICE, "simulator|aws", NULL, "aws: AWS's own nki package, where it is installed", false,

@@ -18,7 +18,7 @@ _core.package(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 from .finder import install  # noqa: E402
 from .launch import jit, simulate  # noqa: E402
-from .session import results  # noqa: E402
+from .session import results, time_launches  # noqa: E402
 
 __version__ = "@VERSION@"
-__all__ = ["RuleError", "UsageError", "install", "jit", "simulate", "results"]
+__all__ = ["RuleError", "UsageError", "install", "jit", "simulate", "results", "time_launches"]

@@ -46,6 +46,7 @@ def parser():
     p.add_argument("--html")
     p.add_argument("--timeline", action="store_true")
     p.add_argument("--timing-only", action="store_true")
+    p.add_argument("--time", choices=session.time_launches.CHOICES, default="all")
     p.add_argument("--unwritten", choices=["error", "nan"], default="error")
     p.add_argument("--backend", choices=["simulator", "aws"], default="simulator")
     p.add_argument("script")
@@ -131,7 +132,7 @@ def finish(code, out):
     else:
         for result in session.results:
             report.print_result(result, machines[result.machine], out)
-        if not session.results and code == OK:
+        if not session.results and code == OK and session.options.time != "none":
             report.note("the script launched no kernel")
     return code
 
@@ -153,7 +154,7 @@ def main(arguments):
     report.json_mode = options.json
     session.options.machine, session.options.timing_only = options.machine, options.timing_only
     session.options.trace, session.options.html = options.trace, options.html
-    session.options.unwritten = options.unwritten
+    session.options.unwritten, session.options.time = options.unwritten, options.time
     session.options.timeline = options.timeline
     if not os.path.isfile(options.script):
         what = "a folder, not a script" if os.path.isdir(options.script) else "no such script"

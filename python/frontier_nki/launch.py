@@ -194,9 +194,12 @@ def flush(launch):
 
 
 def finish(kernel, core, machine, inputs):
-    time, lines = core.time(), core.lines()
     shapes = [tuple(tile.shape) for _, tile in inputs.tiles.values()]
     name = kernel.function.__name__
+    dtypes = [str(tile.dtype) for _, tile in inputs.tiles.values()]
+    if not session.timed(name, (machine, *session.launch.grid, *shapes, *dtypes)):
+        return
+    time, lines = core.time(), core.lines()
     taken = sum(1 for r in session.results if r.name.split("#")[0] == name)
     name = f"{name}#{taken + 1}" if taken else name
     timeline = core.timeline(session.TIMELINE_COLUMNS) if session.options.timeline else None

@@ -34,10 +34,47 @@ class Options:
     source_lines = 8
     unwritten = "error"  # --unwritten: or "nan", what SBUF holds before it is written
     warnings = True  # of Python that AWS's compiler refuses
+    time = "all"  # --time: which launches the clock replays
 
 
 options = Options()
-results = []  # one Result a launch, in order
+results = []  # one Result a timed launch, in order
+seen = set()  # kernels and shapes of which "first" has timed a launch
+
+
+class time_launches:
+    """Which launches the clock replays: "all", "first" (one of each kernel and its shapes) or "none".
+
+        with frontier_nki.time_launches("first"):
+            train(steps=1000)
+
+    The numbers are the same; a launch that is not timed leaves no result behind. Holds from the call on, or
+    to the end of the `with`.
+    """
+
+    CHOICES = ("all", "first", "none")
+
+    def __init__(self, which):
+        if which not in self.CHOICES:
+            raise _core.UsageError(f"time_launches({which!r}): one of {', '.join(self.CHOICES)}")
+        self.before, options.time = options.time, which
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        options.time = self.before
+
+
+def timed(name, shapes):
+    """Whether the launch that ends now is to be timed."""
+    if options.time != "first":
+        return options.time == "all"
+    key = (name, *shapes)
+    if key in seen:
+        return False
+    seen.add(key)
+    return True
 
 
 class Result:

@@ -33,6 +33,37 @@ def through(shape, view):
     return result, array
 
 
+def add_one():
+    @nki.jit
+    def add_one(x):
+        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=x)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.add, operand0=1.0)
+        out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=out, src=tile)
+        return out
+
+    return add_one
+
+
+class Launches(unittest.TestCase):
+    def test_which_launches_are_timed(self):
+        kernel, results = add_one(), frontier_nki.results
+        for which, timed in (("all", 5), ("first", 3), ("none", 0)):
+            before = len(results)
+            with frontier_nki.time_launches(which):
+                for x in (np.zeros((4, 8), np.float32),) * 3 + (
+                    np.zeros((4, 9), np.float32),
+                    np.zeros((4, 8), np.float16),
+                ):
+                    np.testing.assert_array_equal(kernel(x), x + 1)
+            self.assertEqual(len(results) - before, timed, which)
+        kernel(np.zeros((4, 8), np.float32))
+        self.assertEqual(len(results), before + 1)
+        with self.assertRaises(frontier_nki.UsageError):
+            frontier_nki.time_launches("some")
+
+
 class Tiles(unittest.TestCase):
     def test_indexing(self):
         for view in (

@@ -40,6 +40,7 @@ for option in --html --trace; do
 done
 echo "# timing only"
 frontier nki run "$TOP/examples/nki_add.py" --timing-only 2>/dev/null | grep -c 'time  '
+for which in first none some; do frontier nki run "$TOP/examples/nki_add.py" --time $which 2>&1 | grep -c 'time  '; done
 echo "# check"
 printf 'def plus(x, y):\n    return x + y\ndef minus(x, y):\n    return x - y\n' >plus.py
 frontier nki check "$TOP/examples/nki_add.py:add" --against plus.py:plus --shape 128x64,128x64 --dtype float32 --hidden 1 --seed 1 | blank
