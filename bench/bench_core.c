@@ -1,6 +1,6 @@
 /* bench_core: what scoring CORE's items runs at, as a share of one thread's peak.
  *
- *     bench_core RUN BUNDLE [ITEMS [ROUNDS]]
+ *     bench_core RUN BUNDLE [ITEMS [ROUNDS [fp32|bf16]]]
  *
  * The first ITEMS (default 2) items of every task, drawn as from 200, one thread, in processor time, best of ROUNDS
  * (default 3); the peak is taken in the same run, before and after. Operations are those that are run (no padding,
@@ -90,7 +90,7 @@ static fr_status run(int count, char **words, fr_error *error)
     static sample s;
     fr_scorer *scorer;
     fr_core_bundle *bundle;
-    FR_TRY(fr_scorer_open(&scorer, words[1], &(fr_scorer_options){.threads = 1, .numerics = "fp32"}, error));
+    FR_TRY(fr_scorer_open(&scorer, words[1], &(fr_scorer_options){.threads = 1, .numerics = count > 5 ? words[5] : "fp32"}, error));
     FR_TRY(fr_core_bundle_open(&bundle, words[2], error));
     fr_arena_init(&s.arena, 1 << 20);
     FR_TRY(add_tasks(&s, scorer, bundle, count > 3 ? atoll(words[3]) : 2, error));
@@ -105,7 +105,7 @@ int main(int count, char **words)
 {
     fr_error error = {0};
     if (count < 3) {
-        fprintf(stderr, "bench_core RUN BUNDLE [ITEMS [ROUNDS]]\n");
+        fprintf(stderr, "bench_core RUN BUNDLE [ITEMS [ROUNDS [fp32|bf16]]]\n");
         return 2;
     }
     if (run(count, words, &error) == FR_OK)

@@ -1,10 +1,11 @@
 """One AdamW step: decoupled decay first, both moments bias-corrected.
 
 What changes from step to step comes as four numbers in HBM (`factors`), so one compiled kernel serves a whole run:
-1 - lr decay, -lr / (1 - beta1**step), 1 / (1 - beta2**step), eps.
+1 - lr decay, -lr / (1 - beta1**step), 1 / (1 - beta2**step), eps; the last three scaled by powers of two, as the table of roots ends at
+2**118 and a second moment may reach 2**128: it is taken of 2**-14 of it, and what follows is 2**-7 of what it was.
 Layout: one flat run (flat.py); pieces of CHUNK columns, as nine tiles of a piece are in SBUF at once.
 Tiling: four streams in, three out, 28 bytes an element: the DMA engines are the bound, Vector is close behind. Scalar makes
-(1 - beta1) g, (1 - beta2) g**2 and the root, GpSimd the inverse, Vector both moments and the weight. 2**-100 is added
+(1 - beta1) g, (1 - beta2) g**2 and the root, GpSimd the inverse, Vector both moments and the weight. 2**-114 is added
 under the root, far below eps**2: an untouched element has a second moment of zero, which the table of roots does not have.
 """
 
@@ -20,7 +21,8 @@ CHUNK = 1024
 
 def step_factors(step, lr, decay=0.0, beta1=0.8, beta2=0.95, eps=1e-10):
     """The numbers of one step, on the host: float32 (1, 4)."""
-    row = [1.0 - lr * decay, -lr / (1.0 - beta1**step), 1.0 / (1.0 - beta2**step), eps]
+    root = 2.0**-7
+    row = [1.0 - lr * decay, -lr * root / (1.0 - beta1**step), root**2 / (1.0 - beta2**step), eps * root]
     return np.array([row], dtype=np.float32)
 
 
@@ -39,7 +41,7 @@ def adamw_step(weight, gradient, first_moment, second_moment, factors, beta1=0.8
     f = nl.ndarray((nl.tile_size.pmax, 4), dtype=nl.float32, buffer=nl.sbuf)
     nisa.dma_copy(dst=f, src=factors.ap(pattern=[[0, nl.tile_size.pmax], [1, 4]], offset=0))
     tiny = nl.ndarray((nl.tile_size.pmax, 1), dtype=nl.float32, buffer=nl.sbuf)
-    nisa.memset(dst=tiny, value=2.0**-100)
+    nisa.memset(dst=tiny, value=2.0**-114)
     for tile in tiles(weight, CHUNK):
         p = tile[0]
         shape = (p, tile[2])

@@ -43,6 +43,13 @@ class AdamW(t.TestCase):
         m, v = moments((64, 33), 3)
         self.check(t.random((64, 33)), t.edges((64, 33)), m, v, step=100)
 
+    def test_every_size_of_gradient(self):
+        """From nothing to where the square itself leaves float32, in one tile: the table of roots is left on neither side."""
+        g = np.array([[10.0**e for e in range(-44, 19)] + [1.8e19, -1.8e19]], np.float32)
+        zeros = np.zeros_like(g)
+        self.check(zeros + 0.5, g, zeros, zeros, step=1)
+        self.check(zeros + 0.5, g, zeros, zeros + 3e38, step=3000)
+
     def test_many_steps(self):
         w = t.random((5, 40))
         m = v = np.zeros((5, 40), np.float32)
