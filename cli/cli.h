@@ -113,6 +113,8 @@ void cli_version(FILE *out);
 
 /* shared.c: lines several commands print alike */
 json_t *cli_round(double value, int digits);
+/* `text` as a shell takes it for one word, in single quotes when it needs them; in the run's arena. */
+const char *cli_quoted(cli_run *run, const char *text);
 fr_status cli_read_json(const char *folder, const char *name, json_t **out, fr_error *error);
 
 #endif

@@ -146,7 +146,8 @@ static fr_status run_import(cli_run *run, fr_error *error)
         cli_print(run, "  tokenizer   %d entries, not %d: the text has no more pairs to merge\n",
                   summary->vocab, summary->vocab_asked);
     print_notes(run, summary);
-    cli_print(run, "next: frontier train --data %s --budget 10m --out run\n", options.out_folder);
+    cli_print(run, "next: frontier train --data %s --budget 10m --out run\n",
+              cli_quoted(run, options.out_folder));
     put_import(run, summary);
     return FR_OK;
 }

@@ -72,7 +72,7 @@ static fr_status put_receipt(cli_run *run, const fr_fetch_options *options, cons
     return FR_OK;
 }
 
-static void print_done(const cli_run *run, const fr_fetch_options *options, const fr_fetch_summary *summary)
+static void print_done(cli_run *run, const fr_fetch_options *options, const fr_fetch_summary *summary)
 {
     char size[40], seconds[40];
     const char *out = options->out_folder;
@@ -83,7 +83,8 @@ static void print_done(const cli_run *run, const fr_fetch_options *options, cons
         cli_print(run, "DuckDB %s\nnext: export FRONTIER_DUCKDB=%s, or give --duckdb %s to 'data import'\n", summary->version,
                   summary->library, summary->library);
     else
-        cli_print(run, "next: frontier data import --out data/climbmix %s/train --valid %s/valid --licence 'CC BY-NC 4.0'\n", out, out);
+        cli_print(run, "next: frontier data import --out data/climbmix %s/train --valid %s/valid --licence 'CC BY-NC 4.0'\n",
+                  cli_quoted(run, out), cli_quoted(run, out));
 }
 
 /* Options of the other kind are mistakes, not wishes to be ignored. */

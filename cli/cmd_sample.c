@@ -112,7 +112,7 @@ static fr_status encode_line(const dialogue *d, const char *line, int32_t **ids,
     (*ids)[0] = d->last;
     int64_t more = fr_tokenizer_encode(d->tokenizer, line, bytes, *ids + 1, (int64_t)most - 1);
     *count = 1 + more;
-    return more < 0 ? fr_error_memory(error, bytes, "a line's tokens") : FR_OK;
+    return more < 0 ? fr_tokenizer_encode_error(d->tokenizer, bytes, "a line", error) : FR_OK;
 }
 
 static fr_status answer_line(dialogue *d, const char *line, sink *s, fr_error *error)

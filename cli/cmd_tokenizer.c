@@ -147,9 +147,12 @@ static fr_status run_encode(cli_run *run, fr_error *error)
     FR_TRY(open_tokenizer(cli_text(run, "tokenizer"), &tokenizer, error));
     int32_t *ids = fr_arena_alloc(&run->arena, (bytes + 1) * sizeof *ids);
     int64_t count = ids ? fr_tokenizer_encode(tokenizer, text, bytes, ids, (int64_t)bytes + 1) : -1;
-    fr_tokenizer_free(tokenizer);
+    fr_status status = FR_OK;
     if (count < 0)
-        return fr_error_memory(error, bytes * 4, "token ids");
+        status = ids ? fr_tokenizer_encode_error(tokenizer, bytes, "the text", error)
+                     : fr_error_memory(error, bytes * 4, "token ids");
+    fr_tokenizer_free(tokenizer);
+    FR_TRY(status);
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++) {
         if (run->json)

@@ -284,7 +284,8 @@ static fr_status put_record(cli_run *run, const char *folder, fr_error *error)
                   fr_format_duration(time, sizeof time, cli_number(record, "charged_s")),
                   cli_string(json_object_get(record, "clock"), "source"), speed, peak);
         if (strcmp(cli_string(record, "status"), "finished") == 0)
-            cli_print(run, "next: frontier sample %s --prompt \"The\"; frontier report %s\n", folder, folder);
+            cli_print(run, "next: frontier sample %s --prompt \"The\"; frontier report %s\n",
+                      cli_quoted(run, folder), cli_quoted(run, folder));
     }
     json_object_update_missing(run->result, record);
     json_decref(record);

@@ -11,6 +11,21 @@ json_t *cli_round(double value, int digits)
     return isfinite(value) ? json_real(round(value * scale) / scale) : json_null();
 }
 
+const char *cli_quoted(cli_run *run, const char *text)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-+:,=@%";
+    if (*text && !text[strspn(text, plain)])
+        return text;
+    char *out = fr_arena_alloc(&run->arena, 4 * strlen(text) + 3), *to = out;
+    if (!out)
+        return text;
+    *to++ = '\'';
+    for (; *text; text++)
+        to += *text == '\'' ? sprintf(to, "'\\''") : (*to = *text, 1);
+    memcpy(to, "'", 2);
+    return out;
+}
+
 fr_status cli_read_json(const char *folder, const char *name, json_t **out, fr_error *error)
 {
     char path[1200];

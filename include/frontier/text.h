@@ -68,6 +68,9 @@ int32_t fr_tokenizer_prefix(const fr_tokenizer *tokenizer);
  * pattern of an outside file exceeds PCRE2's limits). Lowest rank first, leftmost on ties, as tiktoken. */
 int64_t fr_tokenizer_encode(const fr_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
                             int64_t capacity);
+/* The error to return when encode gave -1 for a text of so many bytes; `what` names the text. */
+fr_status fr_tokenizer_encode_error(const fr_tokenizer *tokenizer, size_t bytes, const char *what,
+                                    fr_error *error);
 /* Appends the bytes of ids (specials as their text if `specials`, else nothing). Unknown ids: FR_BAD_DATA. */
 fr_status fr_tokenizer_decode(const fr_tokenizer *tokenizer, const int32_t *ids, int64_t count, bool specials,
                               fr_buffer *out, fr_error *error);

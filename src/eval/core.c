@@ -332,8 +332,19 @@ static fr_status check_options(const fr_core_options *options, const fr_core_bun
     return FR_OK;
 }
 
+static fr_status check_any(const core_run *run, fr_error *error)
+{
+    for (int i = 0; i < run->result->task_count; i++)
+        if (core_wanted(run, run->result->tasks[i].task))
+            return FR_OK;
+    return fr_error_set(error, FR_BAD_DATA, run->result->tasks[0].task->file,
+                        "fetch the bundle again, or ask for --tasks whose files it has",
+                        "no task that is asked for has its file in the bundle");
+}
+
 static fr_status score_tasks(core_run *run, fr_error *error)
 {
+    FR_TRY(check_any(run, error));
     FR_TRY(core_forecast(run, error));
     for (int i = 0; i < run->result->task_count; i++)
         if (core_wanted(run, run->result->tasks[i].task))

@@ -20,7 +20,13 @@ static fr_status read_and_parse(fr_core_bundle *bundle, const char *folder, cons
                             "give the folder that holds core.yaml, eval_meta_data.csv and eval_data/",
                             "the bundle has no %s", name);
     FR_TRY(fr_file_read(&bundle->arena, path, &text, &bytes, error));
-    return parse(bundle, text, bytes, path, error);
+    size_t mark = core_mark_bytes(text, bytes);
+    return parse(bundle, text + mark, bytes - mark, path, error);
+}
+
+size_t core_mark_bytes(const char *text, size_t bytes)
+{
+    return bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
 }
 
 static fr_status find_files(fr_core_bundle *bundle, const char *folder, fr_error *error)

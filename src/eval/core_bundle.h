@@ -21,5 +21,7 @@ fr_status core_yaml_parse(fr_core_bundle *bundle, const char *text, size_t bytes
 /* eval_meta_data.csv: fills chance and category of the bundle's tasks; each must have one row. */
 fr_status core_table_parse(fr_core_bundle *bundle, const char *text, size_t bytes, const char *origin,
                            fr_error *error);
+/* Length of the byte-order mark that some editors put in front of a file: 3 or 0. It is no part of the text. */
+size_t core_mark_bytes(const char *text, size_t bytes);
 
 #endif

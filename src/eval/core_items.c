@@ -6,6 +6,7 @@
  * reference does.
  */
 #include "base/json.h"
+#include "eval/core_bundle.h"
 #include "eval/core_text.h"
 
 #include <string.h>
@@ -159,6 +160,7 @@ static fr_status load(loading *l, int64_t max_per_task, fr_error *error)
     FR_TRY(fr_file_read(&items->arena, l->task->file, &text, &bytes, error));
     fr_sha256(text, bytes, items->sha256);
     text[bytes] = '\n'; /* in place of the NUL: a last line that is cut is an error here, not a torn write */
+    memset(text, ' ', core_mark_bytes(text, bytes));
     FR_TRY(fr_json_lines(text, bytes + 1, l->task->file, add_item, l, NULL, error));
     if (items->count >= INT32_MAX)
         return fr_error_set(error, FR_BAD_DATA, l->task->file, NULL, "too many items");

@@ -83,7 +83,7 @@ static fr_status tokenize(fr_core_row *row, fr_arena *arena, fr_core_text text, 
     row->count =
         fr_tokenizer_encode(tokenizer, text.bytes, text.count, row->ids + front, (int64_t)text.count + 1);
     if (row->count < 0)
-        return fr_error_memory(error, text.count, "tokenizing a prompt");
+        return fr_tokenizer_encode_error(tokenizer, text.count, "a prompt", error);
     row->count += front;
     return FR_OK;
 }

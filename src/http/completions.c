@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 enum { MOST_TOKENS = 1024, MOST_WAITING = 64, MOST_SECONDS = 120, PIECE = 256, LOOK_MS = 50 };
@@ -262,6 +263,14 @@ static bool line_up(fr_completions *c, completions_job *job, completions_refusal
     return !refusal->status;
 }
 
+/* "application/json" in any case, alone or with parameters behind it. */
+static bool is_json(const char *type)
+{
+    static const char name[] = "application/json";
+    size_t length = sizeof name - 1;
+    return type && strncasecmp(type, name, length) == 0 && strchr("; \t", type[length]) != NULL;
+}
+
 static void handle_completion(fr_completions *c, fr_http_request *request)
 {
     size_t bytes;
@@ -270,7 +279,7 @@ static void handle_completion(fr_completions *c, fr_http_request *request)
     completions_refusal refusal = {0};
     const char *type = fr_http_header(request, "Content-Type"), *body = fr_http_body(request, &bytes);
     completions_job *job = NULL;
-    if (!type || strncmp(type, "application/json", 16) != 0)
+    if (!is_json(type))
         completions_refuse(&refusal, 415, "invalid_request_error", NULL, "", "send application/json");
     else
         completions_read(body, bytes, c->options.model, c->options.most_tokens, &root, &wish, &refusal);

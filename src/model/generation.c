@@ -121,7 +121,7 @@ static fr_status check_options(const fr_sample_options *options, fr_error *error
     if (!(options->temperature >= 0 && options->temperature <= 1e6) ||
         !(options->top_p >= 0 && options->top_p <= 1) || options->top_k < 0)
         return fr_error_set(error, FR_BAD_USAGE, "sampling",
-                            "temperature and top_k are at least 0, top_p is above 0 and at most 1",
+                            "temperature is 0 to 1000000, top_k at least 0, top_p above 0 and at most 1",
                             "temperature %g, top_k %lld, top_p %g cannot be", options->temperature,
                             (long long)options->top_k, options->top_p);
     if (options->stop_count < 0 || options->stop_count > MOST_STOPS)

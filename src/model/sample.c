@@ -22,7 +22,7 @@ fr_status fr_prompt_encode(const fr_tokenizer *tokenizer, const char *prompt, si
     int64_t more = fr_tokenizer_encode(tokenizer, prompt, bytes, out + *count, (int64_t)most - 1);
     if (more < 0 || *count + more == 0) {
         fr_deallocate(out);
-        return more < 0 ? fr_error_memory(error, bytes, "the prompt's tokens")
+        return more < 0 ? fr_tokenizer_encode_error(tokenizer, bytes, "the prompt", error)
                         : fr_error_set(error, FR_BAD_USAGE, "sampling", "give a prompt",
                                        "the tokenizer has no start token and the prompt is empty");
     }

@@ -294,3 +294,12 @@ int64_t fr_tokenizer_encode(const fr_tokenizer *t, const char *text, size_t byte
     fr_bpe_scratch_release(&scratch);
     return step == FR_SPLIT_END ? total : -1;
 }
+
+fr_status fr_tokenizer_encode_error(const fr_tokenizer *t, size_t bytes, const char *what, fr_error *error)
+{
+    if (!fr_split_pattern_outside(t->pattern))
+        return fr_error_memory(error, bytes, what);
+    return fr_error_set(error, FR_BAD_DATA, what,
+                        "patterns that repeat repetitions, as (a+)+, need endless work for some texts",
+                        "the tokenizer's split pattern needs more work or memory than PCRE2 allows");
+}

@@ -301,7 +301,7 @@ fr_status fr_corpus_writer_document(fr_corpus_writer *writer, fr_corpus_split sp
     FR_TRY(reserve_scratch(writer, bytes + 1, error));
     int64_t count = fr_tokenizer_encode(writer->tokenizer, text, bytes, writer->scratch, writer->scratch_capacity);
     if (count < 0)
-        return fr_error_memory(error, bytes, "encoding a document");
+        return fr_tokenizer_encode_error(writer->tokenizer, bytes, "a document", error);
     return corpus_writer_append(writer, split, text, bytes, writer->scratch, count, error);
 }
 

@@ -94,7 +94,7 @@ fr_status import_prepare(import_documents *documents, const import_batch *batch,
     fr_pool_for(pool, batch->count, prepare_one, &job);
     for (int64_t i = 0; i < batch->count; i++)
         if (documents->list[i].count < 0)
-            return fr_error_memory(error, documents->list[i].bytes, "encoding a document");
+            return fr_tokenizer_encode_error(tokenizer, documents->list[i].bytes, "a document", error);
     return FR_OK;
 }
 

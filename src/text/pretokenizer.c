@@ -66,6 +66,11 @@ void fr_split_pattern_free(fr_split_pattern *pattern)
     fr_deallocate(pattern);
 }
 
+bool fr_split_pattern_outside(const fr_split_pattern *pattern)
+{
+    return pattern && pattern->compiled;
+}
+
 bool fr_splitter_init(fr_splitter *splitter, const fr_split_pattern *pattern, const void *text, size_t bytes)
 {
     *splitter = (fr_splitter){.pattern = pattern, .text = text, .bytes = bytes};

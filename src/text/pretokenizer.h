@@ -26,6 +26,7 @@ fr_status fr_split_pattern_create(fr_split_pattern **out, const char *text, fr_e
 /* The same, but through PCRE2 even for the built-in pattern: the oracle of the tests. */
 fr_status fr_split_pattern_create_pcre2(fr_split_pattern **out, const char *text, fr_error *error);
 const char *fr_split_pattern_text(const fr_split_pattern *pattern);
+bool fr_split_pattern_outside(const fr_split_pattern *pattern); /* run by PCRE2, within its limits */
 void fr_split_pattern_free(fr_split_pattern *pattern);
 
 /* Walks one text. */

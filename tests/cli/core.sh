@@ -18,6 +18,7 @@ rm world/core/eval_data/world/world_pets.jsonl
 score --json 2>/dev/null | grep -o '"core":null\|"partial":[^]]*]' | sort
 score 2>/dev/null | grep -c 'missing from the bundle'
 score --tasks world_homes,world_trades --json 2>/dev/null | grep -o '"partial":[^]]*]'
+score --tasks world_pets; echo "exit $?"
 score --tasks world_homs; echo "exit $?"
 echo "# bad bundles"
 frontier eval core run --bundle nowhere; echo "exit $?"

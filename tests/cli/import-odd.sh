@@ -26,3 +26,8 @@ ln -s /dev/zero folder/zero.txt
 printf 'named with a byte that is no UTF-8\n' >"$(printf 'folder/n\377.txt')"
 try --out data folder | sed 's/n\xff/n?/'
 frontier data import --out data folder --force --json 2>/dev/null | schema_check "$TOP/docs/schema/data-import.json" && echo "schema fits"
+echo "# what to type next is one word to a shell"
+for name in "it's mine" 'ü"$x'; do
+    frontier data import --out "$name" folder 2>/dev/null | sed -n 's/^next: frontier train --data \(.*\) --budget.*/\1/p' >word
+    eval "test -f $(cat word)/corpus.json" && echo same
+done

@@ -91,6 +91,37 @@ TEST(bundles_are_read)
     fr_core_bundle_free(bundle);
 }
 
+TEST(byte_order_marks_and_carriage_returns_change_nothing)
+{
+    static const char *const files[][2] = {{"core.yaml", yaml_text},
+                                           {"eval_meta_data.csv", table_text},
+                                           {"eval_data/a/pick.jsonl", pick_text},
+                                           {"eval_data/a/fit.jsonl", fit_text},
+                                           {"eval_data/a/tell.jsonl", tell_text}};
+    const char *folder = write_bundle("marked");
+    fr_error error = {0};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char path[900];
+        fr_buffer text;
+        fr_buffer_init(&text, 0);
+        fr_buffer_printf(&text, "\xEF\xBB\xBF");
+        for (const char *at = files[i][1]; *at; at++)
+            fr_buffer_printf(&text, *at == '\n' && at > files[i][1] && at[-1] != '\r' ? "\r\n" : "%c", *at);
+        CHECK_OK(fr_file_write(fr_path_join(path, sizeof path, folder, files[i][0]), text.data, text.length, &error));
+        fr_buffer_release(&text);
+    }
+    fr_core_bundle *bundle = open_bundle(folder);
+    static const int64_t counts[] = {4, 3, 3};
+    for (int i = 0; i < 3; i++) {
+        fr_core_items items;
+        CHECK_OK(fr_core_items_load(&items, fr_core_bundle_task(bundle, i), 0, &error));
+        CHECK_INT(items.count, counts[i]);
+        fr_core_items_release(&items);
+    }
+    CHECK_STR(fr_core_bundle_task(bundle, 0)->delimiter, "\nAnswer: ");
+    fr_core_bundle_free(bundle);
+}
+
 static void refuse_yaml(const char *text, int line, const char *what)
 {
     fr_core_bundle *bundle = fr_allocate(sizeof *bundle);

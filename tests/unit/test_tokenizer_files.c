@@ -72,6 +72,27 @@ TEST(a_small_file_is_read)
     fr_tokenizer_free(t);
 }
 
+/* PCRE2 gives up on such a text; that is no lack of memory. */
+TEST(endless_patterns_are_named)
+{
+    fr_error error = {0};
+    fr_tokenizer *t = NULL;
+    int32_t ids[64];
+    char text[60];
+    parts p = whole();
+    p.pre_tokenizer = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":"
+                      "\"(((a+)+)+)+$\"},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":\"ByteLevel\","
+                      "\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":false}]}";
+    CHECK_OK(parse(p, &t, &error));
+    memset(text, 'a', sizeof text);
+    text[sizeof text - 1] = 'b';
+    CHECK_INT(fr_tokenizer_encode(t, "aaaa", 4, ids, 64), 4);
+    CHECK_INT(fr_tokenizer_encode(t, text, sizeof text, ids, 64), -1);
+    CHECK_INT(fr_tokenizer_encode_error(t, sizeof text, "the prompt", &error), FR_BAD_DATA);
+    CHECK(strstr(error.what, "split pattern") != NULL);
+    fr_tokenizer_free(t);
+}
+
 TEST(ids_may_have_gaps)
 {
     fr_error error = {0};
