@@ -13,7 +13,7 @@ static const cli_option options[] = {
     {"name", CLI_TEXT, "TEXT", NULL, "the model's name to clients (default: the run folder's)", false, false},
     {"sequences", CLI_COUNT, "N", "8", "completions under way at once; each costs memory", false, false},
     {"max-tokens", CLI_COUNT, "N", "1024", "most tokens of one completion", false, false},
-    {"max-waiting", CLI_COUNT, "N", "64", "most requests that wait for a place", false, false},
+    {"max-waiting", CLI_COUNT, "N", "64", "completions in line at which requests are refused", false, false},
     {"max-body", CLI_SIZE, "SIZE", "1MB", "most bytes of one request", false, false},
     {"max-connections", CLI_COUNT, "N", "64", "most connections at once", false, false},
     {"time-limit", CLI_DURATION, "TIME", "2m", "longest time of one request, waiting included", false, false},

@@ -58,7 +58,7 @@ typedef struct fr_completions fr_completions;
 typedef struct fr_completions_options {
     const char *model;       /* name that clients see */
     int64_t most_tokens;     /* of one completion; 0: 1024 */
-    int64_t most_waiting;    /* requests that wait for a sequence; 0: 64; more get status 429 */
+    int64_t most_waiting;    /* completions that wait for a sequence; 0: 64; when so many do, status 429 */
     double most_seconds;     /* of one request, waiting included; 0: 120 */
     fr_http_options http;    /* handle, refuse and context are filled in */
 } fr_completions_options;

@@ -1,11 +1,11 @@
 /* Completions: many requests, one engine, one thread that runs it.
  *
- * The HTTP thread reads requests and lines them up; the thread in fr_completions_run does everything else,
+ * The HTTP thread reads requests and lines their jobs up; the thread in fr_completions_run does everything else,
  * in rounds: waiting jobs take free sequences, one piece of one prompt goes in, and one pass adds a token
  * to every text that is being written. So a long prompt delays the others by a piece and no more, and
  * texts share passes, which changes none of their bits: a seed gives the text that `frontier sample`
- * gives. Every job ends in one place, with a reply or a refusal; time and length are bounded from the
- * start.
+ * gives. Every job ends in `settle`, and the last of a call sends its reply or refusal; time and length are
+ * bounded from the start. A call that failed or lost its client takes its other jobs along at the next round.
  */
 #include "http/completions.h"
 
@@ -14,7 +14,14 @@
 #include <strings.h>
 #include <time.h>
 
-enum { MOST_TOKENS = 1024, MOST_WAITING = 64, MOST_SECONDS = 120, PIECE = 256, LOOK_MS = 50 };
+enum {
+    MOST_TOKENS = 1024,
+    MOST_WAITING = 64,
+    MOST_SECONDS = 120,
+    PIECE = 256,
+    LOOK_MS = 50,
+    SCORED_TOKENS = 32768
+};
 
 struct fr_completions {
     fr_completions_options options;
@@ -33,7 +40,7 @@ struct fr_completions {
     completions_job **jobs; /* `sequences` places, the first `running` in use */
     int64_t running, *batch;
     int32_t *tokens;
-    float *logits;
+    float *logits, *piece_logits; /* piece_logits: made when the first prompt is scored */
 };
 
 static double now(void)
@@ -75,127 +82,205 @@ static void refuse_early(void *context, fr_http_request *request, int status, co
     reply_refusal(context, request, &refusal);
 }
 
-/* ---- jobs --------------------------------------------------------------------------------------- */
+/* ---- calls and jobs ----------------------------------------------------------------------------- */
 
-static void free_job(completions_job *job)
+static void free_call(completions_call *call)
 {
-    fr_generation_free(job->generation);
-    fr_deallocate(job->ids);
-    fr_buffer_release(&job->text);
-    fr_deallocate(job);
+    for (int64_t i = 0; i < call->prompt_count; i++)
+        fr_deallocate(call->prompts[i].ids);
+    for (int64_t i = 0; call->jobs && i < call->choices; i++) {
+        fr_generation_free(call->jobs[i].generation);
+        fr_buffer_release(&call->jobs[i].text);
+        fr_deallocate(call->jobs[i].scores.items);
+    }
+    fr_deallocate(call->prompts);
+    fr_deallocate(call->jobs);
+    fr_deallocate(call);
 }
 
-/* One event of a stream; `piece` NULL: its end. False when the client is gone. */
-static bool send_event(completions_job *job, const completions_piece *piece)
+static bool is_over(const completions_call *call)
+{
+    return call->lost || call->refusal.status;
+}
+
+static void begin(completions_call *call)
+{
+    if (call->stream && !call->begun)
+        fr_http_begin(call->request, 200, "text/event-stream");
+    call->begun = true;
+}
+
+/* Sends one event of a stream, and releases it. */
+static void send_event(completions_call *call, fr_buffer *event)
+{
+    fr_buffer_printf(event, "\n\n");
+    if (event->failed || !fr_http_write(call->request, event->data, event->length))
+        call->lost = true;
+    fr_buffer_release(event);
+}
+
+static void start_event(fr_buffer *event)
+{
+    fr_buffer_init(event, 0);
+    fr_buffer_printf(event, "data: ");
+}
+
+static completions_piece piece_of(const completions_call *call, const completions_choice *choices,
+                                  int64_t count)
+{
+    completions_piece piece = {.model = call->completions->options.model,
+                               .tokenizer = call->completions->tokenizer,
+                               .number = call->number,
+                               .created = call->created,
+                               .likeliest = call->likeliest,
+                               .choices = choices,
+                               .choice_count = count};
+    for (int64_t i = 0; i < call->prompt_count; i++)
+        piece.prompt_tokens += call->prompts[i].count;
+    for (int64_t i = 0; i < call->choices; i++)
+        piece.completion_tokens += fr_generation_tokens(call->jobs[i].generation);
+    return piece;
+}
+
+static completions_choice choice_of(const completions_job *job)
+{
+    fr_finish finish = fr_generation_finish(job->generation);
+    return (completions_choice){.index = job->index,
+                                .text = job->text.length ? job->text.data : "",
+                                .text_bytes = job->text.length,
+                                .finish = finish == FR_FINISH_NOT      ? NULL
+                                          : finish == FR_FINISH_LENGTH ? "length"
+                                                                       : "stop",
+                                .scores = job->call->likeliest >= 0 ? &job->scores : NULL};
+}
+
+/* Streams what a job has that was not sent. */
+static void tell(completions_job *job)
 {
     fr_buffer event;
-    fr_buffer_init(&event, 0);
-    fr_buffer_printf(&event, "data: ");
-    if (piece)
-        completions_write_piece(piece, &event);
-    else
-        fr_buffer_printf(&event, "[DONE]");
-    fr_buffer_printf(&event, "\n\n");
-    bool reached = !event.failed && fr_http_write(job->request, event.data, event.length);
-    fr_buffer_release(&event);
-    return reached;
-}
-
-static completions_piece piece_of(const completions_job *job, const char *text, size_t bytes,
-                                  const char *finish)
-{
-    return (completions_piece){.model = job->completions->options.model,
-                               .text = text,
-                               .text_bytes = bytes,
-                               .finish = finish,
-                               .number = job->number,
-                               .created = job->created,
-                               .prompt_tokens = job->id_count,
-                               .completion_tokens = fr_generation_tokens(job->generation)};
+    completions_choice choice = choice_of(job);
+    completions_piece piece = piece_of(job->call, &choice, 1);
+    start_event(&event);
+    completions_write_piece(&piece, &event);
+    send_event(job->call, &event);
+    fr_buffer_clear(&job->text);
+    job->scores.told = job->scores.count;
 }
 
 static bool take_text(void *context, const char *bytes, size_t count)
 {
     completions_job *job = context;
-    if (!job->stream) {
-        fr_buffer_append(&job->text, bytes, count);
-        return true;
-    }
-    completions_piece piece = piece_of(job, bytes, count, NULL);
-    job->lost = !send_event(job, &piece);
-    return !job->lost;
+    fr_buffer_append(&job->text, bytes, count);
+    return !job->text.failed;
 }
 
-static void count_job(const completions_job *job)
+static void count_call(const completions_call *call)
 {
-    fr_completions *c = job->completions;
+    fr_completions *c = call->completions;
     pthread_mutex_lock(&c->lock);
-    c->metrics.prompt_tokens += job->fed;
-    c->metrics.completion_tokens += fr_generation_tokens(job->generation);
-    c->metrics.lost += job->lost;
-    completions_count_request(&c->metrics, now() - job->arrived);
+    for (int64_t i = 0; i < call->choices; i++) {
+        c->metrics.prompt_tokens += call->jobs[i].fed;
+        c->metrics.completion_tokens += fr_generation_tokens(call->jobs[i].generation);
+    }
+    c->metrics.lost += call->lost;
+    completions_count_request(&c->metrics, now() - call->arrived);
     pthread_mutex_unlock(&c->lock);
 }
 
-/* The end of a job that has its text. */
-static void complete(completions_job *job)
+/* The end of a stream: what it cost, or what went wrong; the status was 200 already. */
+static void end_stream(completions_call *call)
 {
-    fr_completions *c = job->completions;
-    const char *finish = fr_generation_finish(job->generation) == FR_FINISH_LENGTH ? "length" : "stop";
-    count_job(job);
-    if (!job->stream) {
-        completions_piece piece =
-            piece_of(job, job->text.length ? job->text.data : "", job->text.length, finish);
-        fr_buffer body;
-        fr_buffer_init(&body, 0);
-        piece.with_usage = true;
-        completions_write_piece(&piece, &body);
-        reply(c, job->request, 200, "application/json", &body);
-    } else {
-        completions_piece piece = piece_of(job, "", 0, finish);
-        send_event(job, &piece);
-        piece.with_usage = piece.without_choices = true;
-        if (job->usage)
-            send_event(job, &piece);
-        send_event(job, NULL);
-        count_status(c, 200);
-        fr_http_end(job->request);
+    fr_buffer event;
+    completions_piece piece = piece_of(call, NULL, 0);
+    begin(call);
+    piece.with_usage = true;
+    if (call->refusal.status || call->usage) {
+        start_event(&event);
+        if (call->refusal.status)
+            completions_write_refusal(&call->refusal, &event);
+        else
+            completions_write_piece(&piece, &event);
+        send_event(call, &event);
     }
-    free_job(job);
+    if (!call->refusal.status) {
+        start_event(&event);
+        fr_buffer_printf(&event, "[DONE]");
+        send_event(call, &event);
+    }
+    count_status(call->completions, call->refusal.status ? call->refusal.status : 200);
+    fr_http_end(call->request);
 }
 
-/* The end of a job that has none, or not all of it. */
+static void reply_whole(completions_call *call)
+{
+    fr_completions *c = call->completions;
+    completions_refusal no_memory = {0};
+    completions_choice *choices = fr_allocate((size_t)call->choices * sizeof *choices);
+    completions_refuse(&no_memory, 503, "server_error", NULL, "", "out of memory");
+    if (!choices) {
+        reply_refusal(c, call->request, &no_memory);
+        return;
+    }
+    for (int64_t i = 0; i < call->choices; i++)
+        choices[i] = choice_of(&call->jobs[i]);
+    completions_piece piece = piece_of(call, choices, call->choices);
+    piece.with_usage = true;
+    fr_buffer body;
+    fr_buffer_init(&body, 0);
+    completions_write_piece(&piece, &body);
+    if (body.failed)
+        reply_refusal(c, call->request, &no_memory);
+    else
+        reply(c, call->request, 200, "application/json", &body);
+    if (body.failed)
+        fr_buffer_release(&body);
+    fr_deallocate(choices);
+}
+
+/* The end of every job; with the last one the call ends. */
+static void settle(completions_job *job)
+{
+    completions_call *call = job->call;
+    if (call->stream && !is_over(call))
+        tell(job);
+    if (--call->left > 0)
+        return;
+    if (call->stream)
+        end_stream(call);
+    else if (call->refusal.status)
+        reply_refusal(call->completions, call->request, &call->refusal);
+    else
+        reply_whole(call);
+    count_call(call);
+    free_call(call);
+}
+
 static void fail(completions_job *job, const completions_refusal *refusal)
 {
-    fr_completions *c = job->completions;
-    if (job->stream) { /* begun with status 200: the error is an event */
-        fr_buffer event;
-        fr_buffer_init(&event, 0);
-        fr_buffer_printf(&event, "data: ");
-        completions_write_refusal(refusal, &event);
-        fr_buffer_printf(&event, "\n\n");
-        fr_http_write(job->request, event.length ? event.data : "", event.length);
-        fr_buffer_release(&event);
-        count_status(c, refusal->status);
-        fr_http_end(job->request);
-    } else {
-        reply_refusal(c, job->request, refusal);
-    }
-    count_job(job);
-    free_job(job);
+    if (!job->call->refusal.status)
+        job->call->refusal = *refusal;
+    settle(job);
 }
 
-/* ---- a request becomes a job ---------------------------------------------------------------------- */
+/* ---- a request becomes a call ------------------------------------------------------------------- */
 
-static void check_room(const fr_completions *c, const completions_job *job, int64_t tokens,
-                       completions_refusal *refusal)
+static void refuse_memory(completions_refusal *refusal)
+{
+    completions_refuse(refusal, 503, "server_error", NULL, "", "out of memory");
+}
+
+static void check_room(const fr_completions *c, int64_t count, int64_t tokens, completions_refusal *refusal)
 {
     int64_t most = fr_engine_positions(c->engine);
-    if (tokens > 0 && job->id_count > most - (tokens - 1))
+    if (tokens > 0 && count > most - (tokens - 1))
         completions_refuse(
             refusal, 400, "invalid_request_error", "context_length_exceeded", "max_tokens",
             "the model learned %lld positions; the prompt has %lld tokens and %lld more are asked for",
-            (long long)most, (long long)job->id_count, (long long)tokens);
+            (long long)most, (long long)count, (long long)tokens);
+    else if (count - 1 > most)
+        completions_refuse(refusal, 400, "invalid_request_error", "context_length_exceeded", "prompt",
+                           "the model learned %lld positions; the prompt has %lld tokens", (long long)most,
+                           (long long)count);
 }
 
 static void refuse_by_error(completions_refusal *refusal, fr_status status, const fr_error *error)
@@ -205,58 +290,149 @@ static void refuse_by_error(completions_refusal *refusal, fr_status status, cons
                        "", "%s", error->what);
 }
 
-static completions_job *make_job(fr_completions *c, fr_http_request *request, const completions_wish *wish,
-                                 completions_refusal *refusal)
+/* Ids as they were given, behind a start token. */
+static void take_ids(fr_completions *c, const json_t *list, completions_ids *out,
+                     completions_refusal *refusal)
+{
+    size_t count = json_array_size(list);
+    int32_t bos = fr_tokenizer_bos(c->tokenizer), vocab = fr_tokenizer_vocab(c->tokenizer);
+    bool front = bos >= 0 && json_integer_value(json_array_get(list, 0)) != bos;
+    out->ids = fr_allocate((count + 1) * sizeof *out->ids);
+    if (!out->ids) {
+        refuse_memory(refusal);
+        return;
+    }
+    if (front)
+        out->ids[out->count++] = bos;
+    for (size_t i = 0; i < count; i++) {
+        json_int_t id = json_integer_value(json_array_get(list, i));
+        if (id >= vocab)
+            completions_refuse(refusal, 400, "invalid_request_error", NULL, "prompt",
+                               "there is no token %lld: the vocabulary has %d", (long long)id, (int)vocab);
+        out->ids[out->count++] = (int32_t)id;
+    }
+}
+
+static void take_prompt(fr_completions *c, const json_t *prompt, completions_ids *out,
+                        completions_refusal *refusal)
 {
     fr_error error = {0};
+    if (json_is_array(prompt)) {
+        take_ids(c, prompt, out, refusal);
+        return;
+    }
+    fr_status status = fr_prompt_encode(c->tokenizer, prompt ? json_string_value(prompt) : "",
+                                        json_string_length(prompt), &out->ids, &out->count, &error);
+    if (status != FR_OK)
+        refuse_by_error(refusal, status, &error);
+}
+
+/* `echo`: the choice's text begins with the prompt's. */
+static void echo_prompt(completions_job *job, const json_t *prompt, completions_refusal *refusal)
+{
+    const fr_tokenizer *tokenizer = job->call->completions->tokenizer;
+    int64_t first = job->ids[0] == fr_tokenizer_bos(tokenizer);
+    if (!json_is_array(prompt))
+        fr_buffer_append(&job->text, prompt ? json_string_value(prompt) : "", json_string_length(prompt));
+    for (int64_t i = first; i < job->id_count && json_is_array(prompt); i++) {
+        size_t bytes = 0;
+        const char *text = fr_tokenizer_token_after(tokenizer, i ? job->ids[i - 1] : -1, job->ids[i], &bytes);
+        if (text)
+            fr_buffer_append(&job->text, text, bytes);
+    }
+    bool kept = !job->text.failed;
+    if (kept && !first && job->call->likeliest >= 0)
+        kept = completions_scores_add(&job->scores, tokenizer, NULL, -1, job->ids[0]);
+    if (!kept)
+        refuse_memory(refusal);
+}
+
+static void make_job(completions_call *call, int64_t index, const completions_wish *wish,
+                     completions_refusal *refusal)
+{
+    fr_error error = {0};
+    completions_job *job = &call->jobs[index];
+    const completions_ids *prompt = &call->prompts[index / wish->n];
     fr_sample_options sampling = wish->sampling;
-    completions_job *job = fr_allocate(sizeof *job);
-    if (!job) {
-        completions_refuse(refusal, 503, "server_error", NULL, "", "out of memory");
+    sampling.seed = wish->seeded ? sampling.seed + (uint64_t)(index % wish->n)
+                                 : (uint64_t)(call->arrived * 1e9) + (uint64_t)index;
+    *job = (completions_job){
+        .call = call, .index = index, .sequence = -1, .ids = prompt->ids, .id_count = prompt->count};
+    job->token = job->ids[job->id_count - 1];
+    fr_buffer_init(&job->text, 0);
+    check_room(call->completions, job->id_count, sampling.tokens, refusal);
+    fr_status status = fr_generation_create(&job->generation, call->completions->tokenizer, job->token,
+                                            &sampling, take_text, job, &error);
+    if (status != FR_OK)
+        refuse_by_error(refusal, status, &error);
+    else if (call->echo)
+        echo_prompt(job, completions_prompt(wish, index / wish->n), refusal);
+}
+
+static void fill_call(completions_call *call, const completions_wish *wish, completions_refusal *refusal)
+{
+    int64_t scored = 0;
+    call->prompts = fr_allocate((size_t)wish->prompts * sizeof *call->prompts);
+    call->jobs = fr_allocate((size_t)call->choices * sizeof *call->jobs);
+    if (!call->prompts || !call->jobs) {
+        refuse_memory(refusal);
+        return;
+    }
+    for (; call->prompt_count < wish->prompts && !refusal->status; call->prompt_count++) {
+        completions_ids *prompt = &call->prompts[call->prompt_count];
+        take_prompt(call->completions, completions_prompt(wish, call->prompt_count), prompt, refusal);
+        scored += prompt->count * wish->n;
+    }
+    if (call->echo && call->likeliest >= 0 && scored > SCORED_TOKENS)
+        completions_refuse(refusal, 400, "invalid_request_error", NULL, "logprobs",
+                           "%lld tokens of prompts would have to be scored; at most %d are",
+                           (long long)scored, SCORED_TOKENS);
+    for (int64_t i = 0; i < call->choices && !refusal->status; i++)
+        make_job(call, i, wish, refusal);
+}
+
+static completions_call *make_call(fr_completions *c, fr_http_request *request, const completions_wish *wish,
+                                   completions_refusal *refusal)
+{
+    completions_call *call = fr_allocate(sizeof *call);
+    if (!call) {
+        refuse_memory(refusal);
         return NULL;
     }
-    *job = (completions_job){
+    *call = (completions_call){
         .request = request, .completions = c, .created = (int64_t)time(NULL), .arrived = now()};
-    job->sequence = -1;
-    job->stream = wish->stream;
-    job->usage = wish->usage;
-    fr_buffer_init(&job->text, 0);
-    if (!wish->seeded)
-        sampling.seed = (uint64_t)(job->arrived * 1e9);
-    fr_status status =
-        fr_prompt_encode(c->tokenizer, wish->prompt, wish->prompt_bytes, &job->ids, &job->id_count, &error);
-    if (status == FR_OK)
-        status = fr_generation_create(&job->generation, c->tokenizer, job->ids[job->id_count - 1], &sampling,
-                                      take_text, job, &error);
-    if (status == FR_OK) {
-        job->token = job->ids[job->id_count - 1];
-        check_room(c, job, sampling.tokens, refusal);
-    } else {
-        refuse_by_error(refusal, status, &error);
-    }
+    call->stream = wish->stream;
+    call->usage = wish->usage;
+    call->echo = wish->echo;
+    call->likeliest = wish->likeliest;
+    call->choices = call->left = wish->prompts * wish->n;
+    fill_call(call, wish, refusal);
     if (!refusal->status)
-        return job;
-    free_job(job);
+        return call;
+    free_call(call);
     return NULL;
 }
 
-/* Lines the job up; false when there is no room. */
-static bool line_up(fr_completions *c, completions_job *job, completions_refusal *refusal)
+/* Lines a call's jobs up; false when there is no room. */
+static bool line_up(fr_completions *c, completions_call *call, completions_refusal *refusal)
 {
     pthread_mutex_lock(&c->lock);
     if (c->closing)
         completions_refuse(refusal, 503, "server_error", NULL, "", "the server is ending");
     else if (c->waiting >= c->options.most_waiting)
         completions_refuse(refusal, 429, "rate_limit_error", NULL, "",
-                           "%lld requests are waiting; try again later", (long long)c->waiting);
+                           "%lld completions are waiting; try again later", (long long)c->waiting);
     if (!refusal->status) {
-        job->number = ++c->number;
-        if (c->last)
-            c->last->next = job;
-        else
-            c->first = job;
-        c->last = job;
-        c->waiting++;
+        call->number = ++c->number;
+        for (int64_t i = 0; i < call->choices; i++) {
+            completions_job *job = &call->jobs[i];
+            if (c->last)
+                c->last->next = job;
+            else
+                c->first = job;
+            c->last = job;
+        }
+        c->waiting += call->choices;
         pthread_cond_signal(&c->arrived);
     }
     pthread_mutex_unlock(&c->lock);
@@ -278,16 +454,16 @@ static void handle_completion(fr_completions *c, fr_http_request *request)
     completions_wish wish;
     completions_refusal refusal = {0};
     const char *type = fr_http_header(request, "Content-Type"), *body = fr_http_body(request, &bytes);
-    completions_job *job = NULL;
+    completions_call *call = NULL;
     if (!is_json(type))
         completions_refuse(&refusal, 415, "invalid_request_error", NULL, "", "send application/json");
     else
         completions_read(body, bytes, c->options.model, c->options.most_tokens, &root, &wish, &refusal);
     if (!refusal.status)
-        job = make_job(c, request, &wish, &refusal);
+        call = make_call(c, request, &wish, &refusal);
     json_decref(root);
-    if (job && !line_up(c, job, &refusal))
-        free_job(job);
+    if (call && !line_up(c, call, &refusal))
+        free_call(call);
     if (refusal.status)
         reply_refusal(c, request, &refusal);
 }
@@ -393,18 +569,34 @@ static completions_job *next_waiting(fr_completions *c)
     return job;
 }
 
+static bool takes_prompt(const completions_job *job)
+{
+    return job->fed < job->id_count - 1;
+}
+
+/* Whether the prompt's own tokens are scored: then all of it goes in, even if nothing is generated. */
+static bool scores_prompt(const completions_job *job)
+{
+    return job->call->echo && job->call->likeliest >= 0;
+}
+
+static bool is_done(const completions_job *job)
+{
+    return fr_generation_finish(job->generation) != FR_FINISH_NOT &&
+           !(scores_prompt(job) && takes_prompt(job));
+}
+
 /* Waiting jobs take free sequences. */
 static void admit(fr_completions *c)
 {
     completions_job *job;
     fr_error error = {0};
     while ((job = next_waiting(c))) {
-        if (job->stream)
-            fr_http_begin(job->request, 200, "text/event-stream");
+        begin(job->call);
         c->jobs[c->running++] = job;
-        if (fr_generation_finish(job->generation) != FR_FINISH_NOT) { /* no tokens were asked for */
+        if (is_over(job->call) || is_done(job)) {
             leave(c, c->running - 1);
-            complete(job);
+            settle(job);
         } else if (fr_engine_add(c->engine, &job->sequence, &error) != FR_OK) {
             completions_refusal refusal = {0};
             refuse_by_error(&refusal, FR_BUG, &error);
@@ -414,22 +606,25 @@ static void admit(fr_completions *c)
     }
 }
 
-static bool late(const fr_completions *c, const completions_job *job, completions_refusal *refusal)
+static bool late(const fr_completions *c, const completions_call *call, completions_refusal *refusal)
 {
     *refusal = (completions_refusal){0};
-    if (now() - job->arrived < c->options.most_seconds)
+    if (is_over(call))
+        return true;
+    if (now() - call->arrived < c->options.most_seconds)
         return false;
     completions_refuse(refusal, 504, "timeout", "timeout", "", "the request took longer than %g seconds",
                        c->options.most_seconds);
     return true;
 }
 
-/* Takes jobs that waited too long out of the line. */
+/* Takes jobs that waited too long, or for a call that is over, out of the line. */
 static completions_job *late_waiting(fr_completions *c, completions_refusal *refusal)
 {
     completions_job *found = NULL;
     pthread_mutex_lock(&c->lock);
-    if (c->first && late(c, c->first, refusal)) { /* the first has waited longest */
+    if (c->first &&
+        late(c, c->first->call, refusal)) { /* the first has waited longest; a call's jobs stand together */
         found = c->first;
         c->first = found->next;
         c->last = c->first ? c->last : NULL;
@@ -444,16 +639,13 @@ static void end_late(fr_completions *c)
     completions_refusal refusal;
     completions_job *job;
     for (int64_t i = c->running - 1; i >= 0; i--)
-        if (late(c, c->jobs[i], &refusal)) {
+        if (late(c, c->jobs[i]->call, &refusal)) {
             job = c->jobs[i];
             leave(c, i);
             fail(job, &refusal);
         }
-    while ((job = late_waiting(c, &refusal))) {
-        if (job->stream)
-            fr_http_begin(job->request, 200, "text/event-stream");
+    while ((job = late_waiting(c, &refusal)))
         fail(job, &refusal);
-    }
 }
 
 static void fail_by_error(fr_completions *c, int64_t place, fr_status status, const fr_error *error)
@@ -465,9 +657,21 @@ static void fail_by_error(fr_completions *c, int64_t place, fr_status status, co
     fail(job, &refusal);
 }
 
-static bool takes_prompt(const completions_job *job)
+static void fail_by_memory(fr_completions *c, int64_t place)
 {
-    return job->fed < job->id_count - 1;
+    fr_error error = {0};
+    fail_by_error(c, place, fr_error_memory(&error, sizeof(completions_score), "scores"), &error);
+}
+
+/* Scores of the prompt's tokens behind each of `count` that went in. */
+static bool score_piece(fr_completions *c, completions_job *job, int64_t count)
+{
+    const int32_t *ids = job->ids + job->fed;
+    for (int64_t i = 0; i < count; i++)
+        if (!completions_scores_add(&job->scores, c->tokenizer, c->piece_logits + i * c->vocab, ids[i],
+                                    ids[i + 1]))
+            return false;
+    return true;
 }
 
 /* One piece of the prompt of the job that is served first. */
@@ -481,10 +685,25 @@ static void feed_one(fr_completions *c)
         return;
     completions_job *job = c->jobs[place];
     int64_t left = job->id_count - 1 - job->fed, count = left < PIECE ? left : PIECE;
-    fr_status status = fr_engine_feed(c->engine, job->sequence, count, job->ids + job->fed, NULL, &error);
+    bool scored = scores_prompt(job), kept = true;
+    if (scored && !c->piece_logits)
+        c->piece_logits = fr_allocate(PIECE * (size_t)c->vocab * sizeof *c->piece_logits);
+    fr_status status =
+        scored && !c->piece_logits
+            ? fr_error_memory(&error, PIECE * (size_t)c->vocab * sizeof *c->piece_logits, "logits")
+            : fr_engine_feed(c->engine, job->sequence, count, job->ids + job->fed,
+                             scored ? c->piece_logits : NULL, &error);
+    if (status == FR_OK && scored)
+        kept = score_piece(c, job, count);
     job->fed += count;
-    if (status != FR_OK)
+    if (status != FR_OK) {
         fail_by_error(c, place, status, &error);
+    } else if (!kept) {
+        fail_by_memory(c, place);
+    } else if (is_done(job)) {
+        leave(c, place);
+        settle(job);
+    }
 }
 
 /* The next token of the job at `place`, which may be its last. */
@@ -492,13 +711,24 @@ static void take_logits(fr_completions *c, int64_t place, const float *logits)
 {
     fr_error error = {0};
     completions_job *job = c->jobs[place];
+    int32_t before = fr_generation_last(job->generation);
+    int64_t chosen = fr_generation_tokens(job->generation);
     fr_status status = fr_generation_next(job->generation, logits, &job->token, &error);
+    bool kept = !job->text.failed;
     job->fed = job->id_count;
+    if (status == FR_OK && kept && job->call->likeliest >= 0 &&
+        fr_generation_tokens(job->generation) > chosen)
+        kept = completions_scores_add(&job->scores, c->tokenizer, logits, before,
+                                      fr_generation_last(job->generation));
     if (status != FR_OK) {
         fail_by_error(c, place, status, &error);
+    } else if (!kept) {
+        fail_by_memory(c, place);
     } else if (fr_generation_finish(job->generation) != FR_FINISH_NOT) {
         leave(c, place);
-        complete(job);
+        settle(job);
+    } else if (job->call->stream && job->text.length && !is_over(job->call)) {
+        tell(job);
     }
 }
 
@@ -566,8 +796,6 @@ static void end_all(fr_completions *c)
     }
     while (job) {
         completions_job *following = job->next;
-        if (job->stream)
-            fr_http_begin(job->request, 200, "text/event-stream");
         fail(job, &refusal);
         job = following;
     }
@@ -652,5 +880,6 @@ void fr_completions_free(fr_completions *c)
     fr_deallocate(c->batch);
     fr_deallocate(c->tokens);
     fr_deallocate(c->logits);
+    fr_deallocate(c->piece_logits);
     fr_deallocate(c);
 }

@@ -37,6 +37,7 @@ typedef struct reading {
     completions_refusal *refusal;
     const char *model;
     int64_t most_tokens;
+    json_int_t best_of; /* 0: not given */
 } reading;
 
 /* ---- one key each ------------------------------------------------------------------------------- */
@@ -51,16 +52,68 @@ static void read_model(reading *r, const char *key, const json_t *value)
                            "the model '%.100s' does not exist; this server has '%.100s'", name, r->model);
 }
 
+static bool is_prompt(const json_t *value)
+{
+    size_t count = json_array_size(value);
+    for (size_t i = 0; i < count; i++) {
+        const json_t *id = json_array_get(value, i);
+        if (!json_is_integer(id) || json_integer_value(id) < 0 || json_integer_value(id) > INT32_MAX)
+            return false;
+    }
+    return json_is_string(value) || count > 0;
+}
+
+const json_t *completions_prompt(const completions_wish *wish, int64_t index)
+{
+    return !wish->prompt || is_prompt(wish->prompt) ? wish->prompt
+                                                    : json_array_get(wish->prompt, (size_t)index);
+}
+
 static void read_prompt(reading *r, const char *key, const json_t *value)
 {
-    if (json_is_array(value) && json_array_size(value) == 1)
-        value = json_array_get(value, 0);
-    if (!json_is_string(value)) {
-        refuse(r->refusal, key, "prompt must be a string, or an array of one string");
+    size_t count = json_array_size(value);
+    bool one = is_prompt(value), several = count > 0;
+    for (size_t i = 0; i < count && several && !one; i++)
+        several = is_prompt(json_array_get(value, i));
+    if (!one && !several)
+        refuse(r->refusal, key, "prompt must be a string, an array of token ids, or an array of such");
+    r->wish->prompt = value;
+    r->wish->prompts = one ? 1 : (int64_t)count;
+}
+
+static void read_n(reading *r, const char *key, const json_t *value)
+{
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 1 || n > COMPLETIONS_CHOICES)
+        completions_refuse(r->refusal, 400, "invalid_request_error", NULL, key,
+                           "n must be an integer from 1 to %d", COMPLETIONS_CHOICES);
+    else
+        r->wish->n = n;
+}
+
+static void read_best_of(reading *r, const char *key, const json_t *value)
+{
+    (void)key;
+    r->best_of = json_is_integer(value) ? json_integer_value(value) : -1;
+}
+
+static void read_echo(reading *r, const char *key, const json_t *value)
+{
+    if (!json_is_boolean(value))
+        refuse(r->refusal, key, "echo must be true or false");
+    r->wish->echo = json_is_true(value);
+}
+
+static void read_logprobs(reading *r, const char *key, const json_t *value)
+{
+    json_int_t count = json_integer_value(value);
+    if (json_is_false(value))
         return;
-    }
-    r->wish->prompt = json_string_value(value);
-    r->wish->prompt_bytes = json_string_length(value);
+    if (!json_is_integer(value) || count < 0 || count > COMPLETIONS_LIKELIEST)
+        completions_refuse(r->refusal, 400, "invalid_request_error", NULL, key,
+                           "logprobs must be an integer from 0 to %d", COMPLETIONS_LIKELIEST);
+    else
+        r->wish->likeliest = count;
 }
 
 static void read_tokens(reading *r, const char *key, const json_t *value)
@@ -150,22 +203,10 @@ static void accept_any(reading *r, const char *key, const json_t *value)
     (void)r, (void)key, (void)value;
 }
 
-static void accept_one(reading *r, const char *key, const json_t *value)
-{
-    if (json_integer_value(value) != 1)
-        refuse(r->refusal, key, "only 1 is supported");
-}
-
 static void accept_zero(reading *r, const char *key, const json_t *value)
 {
     if (!json_is_number(value) || json_number_value(value) != 0)
         refuse(r->refusal, key, "only 0 is supported");
-}
-
-static void accept_false(reading *r, const char *key, const json_t *value)
-{
-    if (!json_is_false(value))
-        refuse(r->refusal, key, "only false is supported");
 }
 
 static void accept_empty(reading *r, const char *key, const json_t *value)
@@ -190,12 +231,12 @@ static const struct {
     {"stream", read_stream},
     {"stream_options", read_stream_options},
     {"user", accept_any},
-    {"n", accept_one},
-    {"best_of", accept_one},
+    {"n", read_n},
+    {"best_of", read_best_of},
     {"presence_penalty", accept_zero},
     {"frequency_penalty", accept_zero},
-    {"echo", accept_false},
-    {"logprobs", accept_false},
+    {"echo", read_echo},
+    {"logprobs", read_logprobs},
     {"logit_bias", accept_empty},
     {"suffix", accept_empty},
 };
@@ -215,11 +256,11 @@ void completions_read(const char *body, size_t bytes, const char *model, int64_t
                       completions_wish *wish, completions_refusal *refusal)
 {
     fr_error error = {0};
-    reading r = {wish, refusal, model, most_tokens};
+    reading r = {wish, refusal, model, most_tokens, 0};
     const char *key;
     json_t *value;
     *root = NULL;
-    *wish = (completions_wish){.prompt = ""};
+    *wish = (completions_wish){.prompts = 1, .n = 1, .likeliest = -1};
     wish->sampling = (fr_sample_options){
         .tokens = most_tokens < 16 ? most_tokens : 16, .temperature = 1, .top_p = 1, .stop_at_bos = true};
     if (fr_json_parse(root, body, bytes, "request", &error) != FR_OK || !json_is_object(*root)) {
@@ -228,5 +269,11 @@ void completions_read(const char *body, size_t bytes, const char *model, int64_t
         return;
     }
     json_object_foreach(*root, key, value) read_key(&r, key, value);
+    if (r.best_of && r.best_of != wish->n)
+        refuse(refusal, "best_of", "best_of can only be n");
+    if (wish->prompts > COMPLETIONS_CHOICES / wish->n)
+        completions_refuse(refusal, 400, "invalid_request_error", NULL, wish->prompts > 1 ? "prompt" : "n",
+                           "%lld prompts and n %lld are more than %d completions", (long long)wish->prompts,
+                           (long long)wish->n, COMPLETIONS_CHOICES);
     wish->sampling.stop = wish->stops;
 }

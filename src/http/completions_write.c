@@ -23,15 +23,22 @@ void completions_write_refusal(const completions_refusal *refusal, fr_buffer *ou
           out);
 }
 
+static json_t *choice_json(const completions_piece *p, const completions_choice *choice)
+{
+    json_t *scores = choice->scores ? completions_scores_json(choice->scores, (int)p->likeliest, p->tokenizer)
+                                    : json_null();
+    return json_pack("{s:o,s:I,s:o,s:o}", "text", fr_json_text(choice->text, choice->text_bytes), "index",
+                     (json_int_t)choice->index, "logprobs", scores, "finish_reason",
+                     text_or_null(choice->finish));
+}
+
 void completions_write_piece(const completions_piece *p, fr_buffer *out)
 {
     char id[32];
     json_t *choices = json_array();
     snprintf(id, sizeof id, "cmpl-%lld", (long long)p->number);
-    if (!p->without_choices)
-        json_array_append_new(choices,
-                              json_pack("{s:o,s:i,s:n,s:o}", "text", fr_json_text(p->text, p->text_bytes),
-                                        "index", 0, "logprobs", "finish_reason", text_or_null(p->finish)));
+    for (int64_t i = 0; i < p->choice_count; i++)
+        json_array_append_new(choices, choice_json(p, &p->choices[i]));
     json_t *piece = json_pack("{s:s,s:s,s:I,s:s,s:o}", "id", id, "object", "text_completion", "created",
                               (json_int_t)p->created, "model", p->model, "choices", choices);
     if (p->with_usage)

@@ -8,6 +8,7 @@
 #include "test.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -335,6 +336,192 @@ TEST(a_seed_gives_one_text_and_streams_say_the_same)
     close_house(&h);
 }
 
+/* What a stream's or a whole answer's pieces say of the choice `index`, put together; the number of [DONE]. */
+static int choice_text(const answer *a, int index, char *out, size_t room, char finish[32])
+{
+    int done = 0;
+    *out = *finish = 0;
+    CHECK_INT(a->status, 200);
+    bool stream = strncmp(a->body, "data: ", 6) == 0;
+    for (const char *at = a->body; at && *at; at = stream ? strstr(at + 1, "data: ") : NULL) {
+        const char *from = stream ? at + 6 : at, *end = stream ? strstr(from, "\n\n") : a->bytes + a->length;
+        done += strncmp(from, "[DONE]", 6) == 0;
+        json_t *piece = end ? json_loadb(from, (size_t)(end - from), JSON_ALLOW_NUL, NULL) : NULL, *choice;
+        size_t i;
+        json_array_foreach(json_object_get(piece, "choices"), i, choice)
+        {
+            const char *reason = json_string_value(json_object_get(choice, "finish_reason"));
+            if (json_integer_value(json_object_get(choice, "index")) != index)
+                continue;
+            strncat(out, json_string_value(json_object_get(choice, "text")), room - strlen(out) - 1);
+            if (reason)
+                snprintf(finish, 32, "%s", reason);
+        }
+        json_decref(piece);
+    }
+    return done;
+}
+
+TEST(several_prompts_and_n_are_as_many_samples)
+{
+    static house h;
+    static answer a;
+    char body[500], got[16000], want[16000], finish[32];
+    if (!have_http)
+        SKIP("built without libmicrohttpd");
+    open_house(&h, 2, (fr_completions_options){0}, false); /* fewer places than choices */
+    for (int stream = 0; stream < 2; stream++) {
+        snprintf(body, sizeof body,
+                 "{\"prompt\": [\"the cat\", \"\", \"a rat\"], \"n\": 3, \"best_of\": 3, \"max_tokens\": 25, "
+                 "\"temperature\": 0.9, \"top_p\": 0.95, \"top_k\": 200, \"seed\": 7, \"stream\": %s, "
+                 "\"stream_options\": {\"include_usage\": true}}",
+                 stream ? "true" : "false");
+        complete(&h, body, &a);
+        for (int i = 0; i < 9; i++) {
+            static const char *const prompts[] = {"the cat", "", "a rat"};
+            sample_text(prompts[i / 3], 7 + (uint64_t)i % 3, 25, NULL, want);
+            CHECK_INT(choice_text(&a, i, got, sizeof got, finish), stream);
+            CHECK(*finish);
+            if (stream) /* odd bytes may be cut differently */
+                CHECK(*got || !*want);
+            else
+                CHECK_STR(got, want);
+        }
+        CHECK(strstr(a.body, "\"prompt_tokens\":") != NULL);
+    }
+    await_metric(&h, "frontier_sequences_active", 0);
+    CHECK_NEAR(metric(&h, "frontier_requests_waiting"), 0, 0, 0);
+    CHECK_NEAR(metric(&h, "frontier_completion_seconds_count"), 2, 0, 0);
+    close_house(&h);
+}
+
+static const char asked[] = "\"echo\": true, \"logprobs\": 3";
+
+/* Scores of a reply against a whole row by the scorer: of `ids` from the second on, whose first `sure` are ASCII. */
+static void check_scores(const answer *a, const int32_t *ids, int64_t count, int64_t sure)
+{
+    fr_error error = {0};
+    fr_scorer *scorer;
+    CHECK_OK(fr_scorer_open(&scorer, scratch("model"), &(fr_scorer_options){.threads = 1}, &error));
+    int64_t vocab = fr_scorer_vocab(scorer), real = fr_tokenizer_vocab(fr_scorer_tokenizer(scorer));
+    float *logits = malloc((size_t)(count * vocab) * sizeof *logits);
+    CHECK_OK(fr_scorer_logits(scorer, count, ids, 0, logits, &error));
+    json_t *root = json_loads(a->body, JSON_ALLOW_NUL, NULL);
+    json_t *choice = json_array_get(json_object_get(root, "choices"), 0),
+           *scores = json_object_get(choice, "logprobs");
+    const char *text = json_string_value(json_object_get(choice, "text"));
+    CHECK_INT((int64_t)json_array_size(json_object_get(scores, "tokens")), count - 1);
+    for (int64_t i = 0; i < count - 1; i++) {
+        const float *row = logits + i * vocab;
+        double total = 0, best = -1e30, told = -1e30;
+        const char *key,
+            *token = json_string_value(json_array_get(json_object_get(scores, "tokens"), (size_t)i));
+        json_int_t at = json_integer_value(json_array_get(json_object_get(scores, "text_offset"), (size_t)i));
+        json_t *top = json_array_get(json_object_get(scores, "top_logprobs"), (size_t)i), *value;
+        for (int64_t v = 0; v < real; v++) {
+            total += exp((double)row[v]);
+            best = row[v] > best ? (double)row[v] : best;
+        }
+        CHECK_NEAR(json_real_value(json_array_get(json_object_get(scores, "token_logprobs"), (size_t)i)),
+                   (double)row[ids[i + 1]] - log(total), 1e-6, 1e-6);
+        json_object_foreach(top, key, value) told =
+            json_real_value(value) > told ? json_real_value(value) : told;
+        CHECK_NEAR(told, best - log(total), 1e-6, 1e-6);
+        CHECK(json_object_size(top) >= 2 && json_object_size(top) <= 4);
+        if (i < sure)
+            CHECK(strncmp(text + at, token, strlen(token)) == 0);
+    }
+    json_decref(root);
+    free(logits);
+    fr_scorer_free(scorer);
+}
+
+static void go_on_greedily(int32_t *row, int64_t count, int64_t more)
+{
+    fr_error error = {0};
+    fr_scorer *scorer;
+    CHECK_OK(fr_scorer_open(&scorer, scratch("model"), &(fr_scorer_options){.threads = 1}, &error));
+    float *logits = malloc((size_t)fr_scorer_vocab(scorer) * sizeof *logits);
+    for (; more > 0; more--, count++) {
+        CHECK_OK(fr_scorer_logits(scorer, count, row, count - 1, logits, &error));
+        row[count] = 0;
+        for (int32_t v = 1; v < fr_tokenizer_vocab(fr_scorer_tokenizer(scorer)); v++)
+            row[count] = logits[v] > logits[row[count]] ? v : row[count];
+    }
+    free(logits);
+    fr_scorer_free(scorer);
+}
+
+TEST(echo_and_logprobs_are_the_models_own)
+{
+    static house h;
+    static answer a, b;
+    fr_error error = {0};
+    char body[3000], finish[32], text[16000];
+    int32_t *ids = NULL;
+    int64_t count = 0;
+    if (!have_http)
+        SKIP("built without libmicrohttpd");
+    open_house(&h, 1, (fr_completions_options){0}, false);
+    const fr_tokenizer *tokenizer = fr_scorer_tokenizer(fr_engine_scorer(h.engine));
+    char prompt[1200] = "the cat sat on the mat.";
+    for (int round = 0; round < 2; round++) { /* the second prompt is longer than a piece */
+        CHECK_OK(fr_prompt_encode(tokenizer, prompt, strlen(prompt), &ids, &count, &error));
+        CHECK(round == 0 || count > 300);
+        snprintf(body, sizeof body,
+                 "{\"prompt\": \"%s\", \"max_tokens\": 0, \"echo\": true, \"logprobs\": 3}", prompt);
+        complete(&h, body, &a);
+        CHECK_INT(choice_text(&a, 0, text, sizeof text, finish), 0);
+        CHECK_STR(text, prompt);
+        CHECK_STR(finish, "length");
+        check_scores(&a, ids, count, count - 1);
+        fr_deallocate(ids);
+        while (strlen(prompt) + 20 < sizeof prompt)
+            strcat(prompt, " the rat ran");
+    }
+    /* What is generated is scored as well; ids say the same as text. */
+    snprintf(body, sizeof body, "{\"prompt\": \"the cat\", \"max_tokens\": 6, \"temperature\": 0, %s}",
+             asked);
+    complete(&h, body, &a);
+    CHECK_OK(fr_prompt_encode(tokenizer, "the cat", 7, &ids, &count, &error));
+    int32_t row[40];
+    memcpy(row, ids, (size_t)count * sizeof *row);
+    go_on_greedily(row, count, 6);
+    check_scores(&a, row, count + 6, count - 1);
+    int length =
+        snprintf(body, sizeof body, "{\"max_tokens\": 6, \"temperature\": 0, %s, \"prompt\": [", asked);
+    for (int64_t i = 1; i < count; i++)
+        length += snprintf(body + length, sizeof body - (size_t)length, "%s%d", i > 1 ? "," : "", ids[i]);
+    snprintf(body + length, sizeof body - (size_t)length, "]}");
+    complete(&h, body, &b);
+    check_scores(&b, row, count + 6, count - 1);
+    choice_text(&a, 0, text, sizeof text, finish);
+    choice_text(&b, 0, prompt, sizeof prompt, finish);
+    CHECK_STR(prompt, text);
+    CHECK(strncmp(text, "the cat", 7) == 0);
+    fr_deallocate(ids);
+    close_house(&h);
+}
+
+TEST(too_much_to_score_is_refused)
+{
+    static house h;
+    static answer a;
+    static char body[70000];
+    char message[400];
+    if (!have_http)
+        SKIP("built without libmicrohttpd");
+    open_house(&h, 1, (fr_completions_options){0}, false);
+    int length = snprintf(body, sizeof body, "{\"n\": 2, \"max_tokens\": 1, %s, \"prompt\": [1", asked);
+    for (int i = 0; i < 17000; i++)
+        length += snprintf(body + length, sizeof body - (size_t)length, ",1");
+    snprintf(body + length, sizeof body - (size_t)length, "]}");
+    complete(&h, body, &a);
+    CHECK_INT(a.status, 400);
+    CHECK(strstr(error_of(&a, message, sizeof message), "at most 32768") != NULL);
+    close_house(&h);
+}
+
 TEST(stop_texts_stop)
 {
     static house h;
@@ -367,7 +554,13 @@ TEST(nonsense_is_refused_in_openai_form)
         {"[]", "not a JSON object", 400},
         {"{\"prompt\": \"a\", \"prompt\": \"b\"}", "not a JSON object", 400},
         {"{\"prompt\": 3}", "prompt must be a string", 400},
-        {"{\"prompt\": [\"a\", \"b\"]}", "prompt must be a string", 400},
+        {"{\"prompt\": []}", "prompt must be a string", 400},
+        {"{\"prompt\": [\"a\", 3]}", "prompt must be a string", 400},
+        {"{\"prompt\": [[1], \"a\", []]}", "prompt must be a string", 400},
+        {"{\"prompt\": [-1]}", "prompt must be a string", 400},
+        {"{\"prompt\": [1.5]}", "prompt must be a string", 400},
+        {"{\"prompt\": [99999]}", "no token 99999", 400},
+        {"{\"prompt\": [[1], [1, 99999]]}", "no token 99999", 400},
         {"{\"max_tokens\": 5000}", "from 0 to 1024", 400},
         {"{\"max_tokens\": -1}", "max_tokens", 400},
         {"{\"max_tokens\": 1.5}", "max_tokens", 400},
@@ -381,9 +574,14 @@ TEST(nonsense_is_refused_in_openai_form)
         {"{\"stop\": \"a\\u0000b\"}", "", 400},
         {"{\"stop\": [1]}", "stop text", 400},
         {"{\"stream\": 1}", "stream", 400},
-        {"{\"n\": 2}", "only 1", 400},
-        {"{\"logprobs\": 5}", "only false", 400},
-        {"{\"echo\": true}", "only false", 400},
+        {"{\"n\": 0}", "from 1 to 128", 400},
+        {"{\"n\": 129}", "from 1 to 128", 400},
+        {"{\"n\": 100, \"prompt\": [\"a\", \"b\"]}", "more than 128 completions", 400},
+        {"{\"n\": 2, \"best_of\": 3}", "best_of", 400},
+        {"{\"best_of\": \"x\"}", "best_of", 400},
+        {"{\"logprobs\": 6}", "from 0 to 5", 400},
+        {"{\"logprobs\": true}", "from 0 to 5", 400},
+        {"{\"echo\": 1}", "echo must be", 400},
         {"{\"presence_penalty\": 1}", "only 0", 400},
         {"{\"temprature\": 1}", "unknown parameter 'temprature'", 400},
         {"{\"model\": \"other\"}", "does not exist", 404},
@@ -405,6 +603,10 @@ TEST(nonsense_is_refused_in_openai_form)
     CHECK_INT(a.status, 200);
     ask(&h, "POST", "/v1/completions", "Content-Type: text/plain\r\n", "{}", &a);
     CHECK_INT(a.status, 415);
+    ask(&h, "POST", "/v1/completions", "Content-Type: application/jsonlines\r\n", "{}", &a);
+    CHECK_INT(a.status, 415);
+    ask(&h, "POST", "/v1/completions", "Content-Type: Application/JSON;charset=utf-8\r\n", "{}", &a);
+    CHECK_INT(a.status, 200);
     ask(&h, "GET", "/v1/completions", "", "", &a);
     CHECK_INT(a.status, 405);
     ask(&h, "POST", "/v1/chat/completions", as_json, "{}", &a);
@@ -460,9 +662,14 @@ TEST(a_client_that_goes_away_frees_its_place)
         CHECK(recv(s, piece, sizeof piece, 0) > 0); /* it has begun */
         close(s);
     }
+    endless(", \"stream\": true, \"n\": 3", body); /* two of three are still in line */
+    int s = dial(&h);
+    say(s, "POST", "/v1/completions", as_json, body, strlen(body));
+    CHECK(recv(s, piece, sizeof piece, 0) > 0);
+    close(s);
     complete(&h, "{\"prompt\": \"the\", \"max_tokens\": 2}", &a); /* the only place is free again */
     CHECK_INT(a.status, 200);
-    CHECK_NEAR(metric(&h, "frontier_clients_lost_total"), 2, 0, 0);
+    CHECK_NEAR(metric(&h, "frontier_clients_lost_total"), 3, 0, 0);
     close_house(&h);
 }
 
@@ -488,6 +695,12 @@ TEST(limits_of_time_and_line)
     CHECK_INT(a.status, 504);
     hear(second, &a);
     CHECK_INT(a.status, 504);
+    endless(", \"n\": 5", body); /* one late choice ends them all */
+    complete(&h, body, &a);
+    CHECK_INT(a.status, 504);
+    CHECK_NEAR(metric(&h, "frontier_requests_waiting"), 0, 0, 0);
+    complete(&h, "{\"prompt\": \"the\", \"max_tokens\": 2}", &a);
+    CHECK_INT(a.status, 200);
     close_house(&h);
 }
 
