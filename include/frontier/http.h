@@ -22,7 +22,7 @@ typedef struct fr_http_options {
     const char *address;     /* NULL: 127.0.0.1; another IPv4 address of this machine, or 0.0.0.0 */
     int port;                /* 0: any that is free */
     int64_t most_body_bytes; /* 0: 1 MiB; what is longer is answered with status 413 */
-    int most_connections;    /* 0: 64; more are turned away by the system */
+    int most_connections;    /* 0: 64; for one more, who is longest at sending or idle is cut off */
     int idle_seconds;        /* 0: 30; a client that is silent for so long in a request is cut off */
     /* In the server's thread. Each request is answered or ended exactly once, here or later. */
     void (*handle)(void *context, fr_http_request *request);

@@ -5,6 +5,9 @@
  * nothing to send is suspended until somebody writes. Two parties hold a request, the library and whoever
  * answers it; the last one to let go frees it. Suspended connections must be woken before the library can
  * be stopped, so the server knows all its requests.
+ *
+ * Connections are few, and a client that sends its request a byte at a time would hold one for ever. So one more is
+ * taken than there may be, and whoever has been sending longest, or idle, makes room for it.
  */
 #include "frontier/http.h"
 
@@ -23,6 +26,7 @@ enum {
 #include <microhttpd.h>
 #include <pthread.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -45,8 +49,19 @@ struct fr_http_request {
     fr_http_request *next, *previous;
 };
 
+/* A client's connection; in the library's thread alone. */
+typedef struct caller {
+    int socket;
+    int64_t
+        turn; /* when its request began, or its last one ended, counted in events; 0: it waits for our answer */
+    struct caller *next, *previous;
+} caller;
+
 struct fr_http_server {
     fr_http_options options;
+    caller *connections; /* these three in the library's thread alone */
+    int connection_count;
+    int64_t turns;
     struct MHD_Daemon *daemon;
     pthread_mutex_t lock;
     fr_http_request *requests;
@@ -298,8 +313,64 @@ static void dispatch(fr_http_request *r)
         fr_http_answer(r, r->refused, "text/plain", r->why, strlen(r->why));
 }
 
+/* ---- connections -------------------------------------------------------------------------------- */
+
+static caller *connection_of(struct MHD_Connection *of)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(of, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+/* The library closes it when it reads its end. */
+static void cut_off_slowest(fr_http_server *server)
+{
+    caller *slowest = NULL;
+    for (caller *c = server->connections; c; c = c->next)
+        if (c->turn && (!slowest || c->turn < slowest->turn))
+            slowest = c;
+    if (slowest)
+        shutdown(slowest->socket, SHUT_RDWR);
+}
+
+static void open_connection(fr_http_server *server, struct MHD_Connection *of, void **own)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(of, MHD_CONNECTION_INFO_CONNECTION_FD);
+    caller *c = info ? fr_allocate(sizeof *c) : NULL;
+    if (!c)
+        return;
+    *c = (caller){.socket = info->connect_fd, .turn = ++server->turns, .next = server->connections};
+    if (c->next)
+        c->next->previous = c;
+    server->connections = *own = c;
+    if (++server->connection_count > server->options.most_connections)
+        cut_off_slowest(server);
+}
+
+static void close_connection(fr_http_server *server, caller *c)
+{
+    if (c->next)
+        c->next->previous = c->previous;
+    if (c->previous)
+        c->previous->next = c->next;
+    else
+        server->connections = c->next;
+    server->connection_count--;
+    fr_deallocate(c);
+}
+
+static void on_connection(void *context, struct MHD_Connection *of, void **own,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        open_connection(context, of, own);
+    else if (*own)
+        close_connection(context, *own);
+}
+
+/* ---- requests arrive ---------------------------------------------------------------------------- */
+
 /* Called for the header, for pieces of the body, at its end, and again when a suspended connection wakes. */
-static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *path,
+static enum MHD_Result on_request(void *context, struct MHD_Connection *client, const char *path,
                                   const char *method, const char *version, const char *bytes, size_t *count,
                                   void **own)
 {
@@ -307,7 +378,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     fr_http_request *r = *own;
     (void)version;
     if (!r) {
-        *own = r = new_request(server, connection, method, path);
+        *own = r = new_request(server, client, method, path);
         if (r)
             check_request(r);
         return r ? MHD_YES : MHD_NO;
@@ -320,6 +391,9 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     pthread_mutex_lock(&server->lock);
     bool fresh = r->holders == 1 && !r->begun && !server->closing;
     pthread_mutex_unlock(&server->lock);
+    caller *from = fresh ? connection_of(client) : NULL;
+    if (from)
+        from->turn = 0;
     if (fresh)
         dispatch(r);
     pthread_mutex_lock(&server->lock);
@@ -332,12 +406,15 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
     return begun ? queue_answer(r) : MHD_YES;
 }
 
-static void on_completed(void *context, struct MHD_Connection *connection, void **own,
+static void on_completed(void *context, struct MHD_Connection *client, void **own,
                          enum MHD_RequestTerminationCode why)
 {
     fr_http_server *server = context;
     fr_http_request *r = *own;
-    (void)connection, (void)why;
+    caller *from = connection_of(client);
+    (void)why;
+    if (from)
+        from->turn = ++server->turns;
     if (!r)
         return;
     pthread_mutex_lock(&server->lock);
@@ -363,9 +440,9 @@ static fr_status start(fr_http_server *server, fr_error *error)
     server->daemon = MHD_start_daemon(
         MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO | MHD_ALLOW_SUSPEND_RESUME, (uint16_t)o->port, NULL,
         NULL, on_request, server, MHD_OPTION_SOCK_ADDR, (struct sockaddr *)&at, MHD_OPTION_NOTIFY_COMPLETED,
-        on_completed, server, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->most_connections,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)o->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)64 << 10, MHD_OPTION_END);
+        on_completed, server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->most_connections + 1, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)o->idle_seconds, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)64 << 10, MHD_OPTION_END);
     if (!server->daemon)
         return fr_error_set(error, FR_BAD_ENVIRONMENT, where,
                             "choose another --port, or end who listens there", "cannot listen: %s",

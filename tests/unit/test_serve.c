@@ -673,6 +673,40 @@ TEST(a_client_that_goes_away_frees_its_place)
     close_house(&h);
 }
 
+/* Clients that never finish a request; who is being answered stays. */
+TEST(slow_senders_lock_nobody_out)
+{
+    enum { SLOW = 12 };
+    static house h;
+    static answer a;
+    char body[300], piece[300];
+    int slow[SLOW], streaming;
+    if (!have_http)
+        SKIP("built without libmicrohttpd");
+    open_house(&h, 2, (fr_completions_options){.most_tokens = 10000000, .http.most_connections = 4}, false);
+    endless(", \"stream\": true", body);
+    streaming = dial(&h);
+    say(streaming, "POST", "/v1/completions", as_json, body, strlen(body));
+    CHECK(recv(streaming, piece, sizeof piece, 0) > 0);
+    for (int i = 0; i < SLOW; i++) { /* half of them in the header, half in the body */
+        const char *text =
+            i % 2 ? "POST /v1/completions HTTP/1.1\r\nX: a"
+                  : "POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{";
+        slow[i] = dial(&h);
+        CHECK_INT(send(slow[i], text, strlen(text), MSG_NOSIGNAL), (long long)strlen(text));
+    }
+    for (int i = 0; i < 3; i++) {
+        complete(&h, "{\"prompt\": \"the\", \"max_tokens\": 2}", &a);
+        CHECK_INT(a.status, 200);
+    }
+    CHECK(recv(streaming, piece, sizeof piece, 0) > 0);
+    CHECK_NEAR(metric(&h, "frontier_clients_lost_total"), 0, 0, 0);
+    for (int i = 0; i < SLOW; i++)
+        close(slow[i]);
+    close(streaming);
+    close_house(&h);
+}
+
 TEST(limits_of_time_and_line)
 {
     static house h;
