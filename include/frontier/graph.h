@@ -212,16 +212,20 @@ typedef struct fr_sequence {
  * tokens of the row are not in the run, because nothing that is wanted depends on them.
  *
  * Not every operator needs every token (fr_plan_levels). With `first`, level k runs the tokens of the run from
- * first[k] on, so those of level 0 come last; `order` then says where the tokens of the segments lie. */
+ * first[k] on, so those of level 0 come last; `order` then says where the tokens of the segments lie.
+ *
+ * Numbers of `order` that no segment holds repeat tokens that some segment does. So a beginning may be put together
+ * from pieces: two questions that share their first example, each with options that share the question. */
 typedef struct fr_segment {
     int64_t first, count, before, before_count, left_out;
 } fr_segment;
 typedef struct fr_segments {
-    const fr_segment *list; /* in order, together all tokens of the run */
+    const fr_segment *list; /* in order, together all tokens of the run, each once */
     int64_t count;
     const int32_t *positions, *previous; /* of every token: its place in its row, the token before it or -1 */
     const int32_t *order; /* token of the run that is the i-th of the segments; NULL: the i-th */
     const int64_t *first; /* of every level of the plan; NULL: 0 */
+    int64_t numbers;      /* length of `order`; 0: one for every token */
 } fr_segments;
 /* Fills in positions and previous of every token of the segments. */
 void fr_segments_fill(const fr_segment *segments, int64_t count, const int32_t *order, int32_t *positions,

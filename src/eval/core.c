@@ -72,23 +72,14 @@ typedef struct chunk {
 typedef struct asked {
     fr_span span;
     int item, option;
-    int64_t longest; /* row of the item */
 } asked;
 
-static int longest_first(const void *left, const void *right)
-{
-    const asked *a = left, *b = right;
-    if (a->longest != b->longest)
-        return a->longest > b->longest ? -1 : 1;
-    return a->item != b->item ? a->item - b->item : a->option - b->option;
-}
-
 /* Items that are not known yet, from *next on. */
-static void gather(chunk *c, const core_task_run *t, int64_t *next)
+static void gather(chunk *c, const core_task_run *t, const int64_t *order, int64_t *next)
 {
     for (c->count = 0; c->count < CHUNK_ITEMS && *next < t->items.count; ++*next)
-        if (!t->known[*next])
-            c->indices[c->count++] = *next;
+        if (!t->known[order[*next]])
+            c->indices[c->count++] = order[*next];
 }
 
 static fr_status make_rows(chunk *c, const core_run *run, const core_task_run *t, fr_error *error)
@@ -117,18 +108,12 @@ static fr_status list_spans(chunk *c, bool greedy, asked **out, fr_error *error)
     asked *list = fr_arena_alloc(&c->arena, (size_t)(c->span_count + 1) * sizeof *list);
     if (!list)
         return fr_error_memory(error, (size_t)c->span_count * sizeof *list, "spans");
-    for (int i = 0; i < c->count; i++) {
-        int64_t longest = 0;
-        for (int k = 0; k < c->rows[i].count; k++)
-            longest = c->rows[i].rows[k].end > longest ? c->rows[i].rows[k].end : longest;
+    for (int i = 0; i < c->count; i++)
         for (int k = 0; k < c->rows[i].count; k++) {
             const fr_core_row *row = &c->rows[i].rows[k];
             if (row->first < row->end)
-                list[count++] =
-                    (asked){{row->ids, row->first - 1, row->end - 1, greedy, 0, false}, i, k, longest};
+                list[count++] = (asked){{row->ids, row->first - 1, row->end - 1, greedy, 0, false}, i, k};
         }
-    }
-    qsort(list, (size_t)count, sizeof *list, longest_first);
     *out = list;
     return FR_OK;
 }
@@ -270,19 +255,24 @@ static void sum_up(const core_run *run, const core_task_run *t, fr_core_task_res
 static fr_status score_items(const core_run *run, core_task_run *t, fr_error *error)
 {
     fr_status status = FR_OK;
+    int64_t *order = core_order(t, NULL);
     chunk *c = fr_allocate(sizeof *c);
-    if (!c)
+    if (!order || !c) {
+        fr_deallocate(order);
+        fr_deallocate(c);
         return fr_error_memory(error, sizeof *c, "a chunk of items");
+    }
     fr_arena_init(&c->arena, 1 << 20);
     for (int64_t next = 0; status == FR_OK && next < t->items.count;) {
         fr_progress_update(run->options->progress, "core", (double)next, (double)t->items.count,
                            t->task->label);
-        gather(c, t, &next);
+        gather(c, t, order, &next);
         if (c->count)
             status = score_chunk(run, c, t, error);
     }
     fr_arena_release(&c->arena);
     fr_deallocate(c);
+    fr_deallocate(order);
     return status;
 }
 

@@ -67,11 +67,27 @@ static fr_status work_of(const core_run *run, forecast *f, const task_sample *s,
     return fr_scorer_spans_work(run->scorer, add_spans(s, item, spans), spans, work, error);
 }
 
+/* What is left of a task's work when a first example that several items show is computed once. */
+static fr_status repeats_of(const core_run *run, const core_task_run *t, double *left, fr_error *error)
+{
+    double repeated = 0;
+    *left = 1;
+    if (!run->scorer)
+        return FR_OK;
+    int64_t *order = core_order(t, &repeated);
+    if (!order)
+        return fr_error_memory(error, (size_t)t->items.count * sizeof *order, "a forecast");
+    fr_deallocate(order);
+    *left = 1 - repeated / (double)(t->task->shots + 1); /* examples and the item are about as long */
+    return FR_OK;
+}
+
 static fr_status sample_task(const core_run *run, const core_task_run *t, forecast *f, fr_error *error)
 {
     task_sample *s = &f->tasks[f->count++];
     int64_t left = t->items.count - t->resumed;
-    double start = core_now();
+    double start = core_now(), kept;
+    FR_TRY(repeats_of(run, t, &kept, error));
     s->left = (double)left;
     s->greedy = t->task->kind == FR_CORE_LANGUAGE;
     s->count = (int)(left < SAMPLED_ITEMS ? left : SAMPLED_ITEMS);
@@ -79,8 +95,8 @@ static fr_status sample_task(const core_run *run, const core_task_run *t, foreca
         FR_TRY(fr_core_rows_make(&s->rows[i], &f->arena, t->task, &t->items, i * t->items.count / s->count,
                                  run->tokenizer, run->options->most_tokens, error));
         FR_TRY(work_of(run, f, s, i, &s->works[i], error));
-        s->work += s->works[i] * s->left / s->count;
-        f->tokens += tokens_of(run, &s->rows[i]) * s->left / s->count;
+        s->work += kept * s->works[i] * s->left / s->count;
+        f->tokens += kept * tokens_of(run, &s->rows[i]) * s->left / s->count;
         f->rows += s->rows[i].count * s->left / s->count;
     }
     if (s->count)

@@ -35,6 +35,10 @@ fr_status core_log_recall(const core_run *run, core_task_run *t, fr_error *error
 fr_status core_log_answers(const core_run *run, const core_task_run *t, const int64_t *indices, int count,
                            double seconds, fr_error *error);
 
+/* core_order.c: the indices of all items, those whose prompts begin with the same example side by side; the caller
+ * frees it; NULL: no memory. *repeated (may be NULL): the share of items whose first example another has shown. */
+int64_t *core_order(const core_task_run *t, double *repeated);
+
 /* core_forecast.c: checks every task's file, and with options.forecast fills result->forecast_s. */
 fr_status core_forecast(core_run *run, fr_error *error);
 

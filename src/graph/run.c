@@ -63,36 +63,43 @@ static bool keeps_levels(const fr_plan *plan, const fr_segments *segments, int64
         if (segments->first[k] < 0 || segments->first[k] >= tokens ||
             (k && segments->first[k] > segments->first[k - 1]))
             return false;
+    for (int64_t i = 0; segments->order && i < (segments->numbers ? segments->numbers : tokens); i++)
+        if (segments->order[i] < 0 || segments->order[i] >= tokens)
+            return false;
     for (int64_t t = 0; t < tokens; t++)
-        if ((segments->order && (segments->order[t] < 0 || segments->order[t] >= tokens)) ||
-            segments->positions[t] < 0 || segments->positions[t] >= plan->extent.T ||
+        if (segments->positions[t] < 0 || segments->positions[t] >= plan->extent.T ||
             segments->previous[t] < -1 || segments->previous[t] >= tokens)
             return false;
     return true;
 }
 
-/* Segments must hold every token once, and go on only from what lies before. */
+/* Segment s may stand behind the numbers up to `at`, of `numbers`. */
+static bool in_order(const fr_plan *plan, const fr_segment *s, int64_t at, int64_t numbers)
+{
+    return s->first >= at && s->first <= numbers && s->count >= 0 && s->count <= numbers - s->first &&
+           s->before >= 0 && s->before_count >= 0 && s->before_count <= s->first &&
+           s->before <= s->first - s->before_count && s->left_out >= 0 &&
+           s->left_out <= plan->extent.T - s->before_count - s->count;
+}
+
+/* Segments must hold as many tokens as the run has, and go on only from what lies before. */
 static fr_status check_segments(const fr_plan *plan, const fr_run_args *args, fr_error *error)
 {
-    int64_t tokens = args->tokens ? args->tokens : plan->extent.T, at = 0;
+    int64_t tokens = args->tokens ? args->tokens : plan->extent.T, at = 0, held = 0;
     if (tokens < 0 || tokens > plan->extent.T || plan->extent.rows != 1 || plan->train ||
         plan->continuing.chunk > 0)
         return fr_error_set(error, FR_BAD_USAGE, "tokens", NULL,
                             "only a forward plan of one row runs fewer tokens than planned, or other rows");
-    if (!args->segments)
+    const fr_segments *segments = args->segments;
+    if (!segments)
         return FR_OK;
-    for (int64_t i = 0; i < args->segments->count; i++) {
-        const fr_segment *s = &args->segments->list[i];
-        bool ordered = s->first == at && s->count >= 0 && s->count <= tokens - at && s->before >= 0 &&
-                       s->before_count >= 0 && s->before_count <= at && s->before <= at - s->before_count &&
-                       s->left_out >= 0 && s->left_out <= plan->extent.T - s->before_count - s->count;
-        if (!ordered) {
-            at = -1;
-            break;
-        }
-        at += s->count;
+    int64_t numbers = segments->order && segments->numbers ? segments->numbers : tokens;
+    for (int64_t i = 0; i < segments->count && held >= 0; i++) {
+        const fr_segment *s = &segments->list[i];
+        held = in_order(plan, s, at, numbers) ? held + s->count : -1;
+        at = s->first + s->count;
     }
-    if (at == tokens && fr_plan_segmented(plan) && keeps_levels(plan, args->segments, tokens))
+    if (held == tokens && fr_plan_segmented(plan) && keeps_levels(plan, segments, tokens))
         return FR_OK;
     return fr_error_set(error, FR_BAD_USAGE, "segments", NULL,
                         "the segments are not in order, or an operator of the plan cannot keep to them");

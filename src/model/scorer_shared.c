@@ -2,7 +2,8 @@
  *
  * The options of a question differ in their last words; what stands before, most of the work, is the same. So
  * neighbouring spans that begin alike become a bundle: one segment with the common beginning, then one for
- * the rest of each. Bundles fill a batch, a run of some hundred tokens, so that short rows make products as
+ * the rest of each. Questions that show the same first example share that in turn: bundles that begin alike become
+ * a family, and its stem is run once. Families fill a batch, a run of some hundred tokens, so that short rows make products as
  * good as long ones do; batches go to the threads whole. The run stops before the head. The rows of the
  * positions asked for are gathered, and a second plan, which begins where the first one ended, makes their
  * nats or logits.
@@ -21,7 +22,8 @@ enum {
     BATCH_TOKENS = 512, /* enough for good products, few enough for the caches */
     HEAD_TOKENS = 64,
     SHORT_TOKENS = 63, /* shorter than the least plan of a row */
-    WORTH_SHARING = 32 /* tokens saved; a segment has a price too */
+    WORTH_SHARING = 32, /* tokens saved; a segment has a price too */
+    FAMILY_TOKENS = 2048 /* a family is run by one thread, while the others may wait for it */
 };
 
 /* Segments of a run of equally short rows. */
@@ -93,7 +95,7 @@ static fr_status run_short(const short_run *r, int64_t index, int thread, fr_poo
     const fr_scorer *scorer = r->scorer;
     int64_t first = index * r->each, count = r->rows - first < r->each ? r->rows - first : r->each;
     const scorer_rows *rows = scorer->short_rows;
-    fr_segments segments = {rows->list, count, rows->positions, rows->previous, NULL, NULL};
+    fr_segments segments = {.list = rows->list, .count = count, .positions = rows->positions, .previous = rows->previous};
     const fr_binding bindings[] = {{"tokens", r->inputs + first * r->T}, {"targets", r->targets + first * r->T}};
     fr_run_args args = {.arena = scorer->arenas[thread],
                         .parameters = scorer->parameters,
@@ -158,11 +160,20 @@ typedef struct bundle {
     int64_t count, shared;
     int64_t begin;         /* position from which the common beginning is needed; `shared`: nowhere */
     int64_t tokens, asked; /* to run; positions to score */
+    int64_t stem;          /* tokens that the family's bundles begin with; 0: a family of one */
+    int64_t stem_judged;   /* the first judged position of any of them */
+    bool follows;          /* an earlier bundle of the batch has the stem */
 } bundle;
+
+/* Bundles that lie side by side. */
+typedef struct family {
+    bundle *bundles;
+    int64_t count, tokens, stem;
+} family;
 
 typedef struct batch {
     const bundle *bundles;
-    int64_t count, tokens, asked, segments, longest; /* longest: row */
+    int64_t count, tokens, repeated, asked, segments, longest; /* numbers of tokens run already; longest: row */
     const fr_plan *trunk;
 } batch;
 
@@ -241,28 +252,128 @@ static bundle take_bundle(const level_reach *reach, fr_span *spans, int64_t left
     return b;
 }
 
+/* ---- families ----------------------------------------------------------------------------------------- */
+
+static int64_t judged_of(const bundle *b)
+{
+    int64_t judged = b->count > 1 ? b->shared : b->spans->first;
+    for (int64_t i = 0; i < b->count; i++)
+        judged = b->spans[i].first < judged ? b->spans[i].first : judged;
+    return judged;
+}
+
+/* The longest stem a bundle can give: what its rows have in common and nobody judges, if all of it is needed. */
+static int64_t most_stem(const level_reach *reach, const bundle *b)
+{
+    if (b->count > 1)
+        return b->begin == 0 ? judged_of(b) : 0;
+    return row_begin(reach, b->spans) == 0 ? b->spans->first : 0;
+}
+
+static int by_text(const void *left, const void *right)
+{
+    const fr_span *a = ((const bundle *)left)->spans, *b = ((const bundle *)right)->spans;
+    if (a->greedy != b->greedy)
+        return a->greedy ? 1 : -1;
+    int64_t same = common(a, b, INT64_MAX);
+    if (same < a->end && same < b->end)
+        return a->ids[same] < b->ids[same] ? -1 : 1;
+    return a->end != b->end ? (a->end < b->end ? -1 : 1) : a < b ? -1 : a > b;
+}
+
+/* From the first of `bundles` on, as many as make it cheaper. */
+static family take_family(const level_reach *reach, bundle *bundles, int64_t left)
+{
+    family f = {.bundles = bundles, .count = 1, .tokens = bundles->tokens, .stem = most_stem(reach, bundles)};
+    while (f.count < left && bundles[f.count].spans->greedy == bundles->spans->greedy) {
+        const bundle *next = &bundles[f.count];
+        int64_t most = most_stem(reach, next);
+        int64_t stem = common(bundles->spans, next->spans, most < f.stem ? most : f.stem);
+        int64_t saved = f.count * stem - (f.count - 1) * f.stem;
+        if (saved < WORTH_SHARING || f.tokens + next->tokens - saved > FAMILY_TOKENS)
+            break;
+        f.tokens += next->tokens - saved;
+        f.stem = stem;
+        f.count++;
+    }
+    return f;
+}
+
+static void mark_family(const family *f)
+{
+    int64_t judged = INT64_MAX;
+    for (int64_t i = 0; i < f->count; i++)
+        judged = judged_of(&f->bundles[i]) < judged ? judged_of(&f->bundles[i]) : judged;
+    for (int64_t i = 0; i < f->count && f->count > 1; i++) {
+        bundle *b = &f->bundles[i];
+        b->stem = f->stem;
+        b->stem_judged = judged;
+        b->follows = i > 0;
+        b->tokens -= b->follows ? f->stem : 0;
+        if (b->count == 1) /* its own part begins behind the stem */
+            *b = (bundle){b->spans, 1, f->stem, 0, b->tokens, b->asked, f->stem, judged, b->follows};
+    }
+}
+
 static int largest_first(const void *left, const void *right)
 {
-    const bundle *a = left, *b = right;
-    if (a->spans->greedy != b->spans->greedy)
-        return a->spans->greedy ? 1 : -1;
+    const family *a = left, *b = right;
+    if (a->bundles->spans->greedy != b->bundles->spans->greedy)
+        return a->bundles->spans->greedy ? 1 : -1;
     if (a->tokens != b->tokens)
         return a->tokens > b->tokens ? -1 : 1;
-    return a->spans < b->spans ? -1 : a->spans > b->spans;
+    return a->bundles->spans < b->bundles->spans ? -1 : a->bundles->spans > b->bundles->spans;
+}
+
+/* The same bundles, those of a family side by side and the largest family first. */
+static fr_status arrange(const level_reach *reach, bundle **bundles, int64_t count, fr_arena *arena,
+                         fr_error *error)
+{
+    family *families = fr_arena_alloc(arena, (size_t)count * sizeof *families);
+    bundle *arranged = fr_arena_alloc(arena, (size_t)count * sizeof *arranged), *next = arranged;
+    int64_t family_count = 0;
+    if (!families || !arranged)
+        return fr_error_memory(error, (size_t)count * sizeof *arranged, "scoring spans");
+    qsort(*bundles, (size_t)count, sizeof **bundles, by_text);
+    for (int64_t at = 0; at < count; at += families[family_count++].count) {
+        families[family_count] = take_family(reach, *bundles + at, count - at);
+        mark_family(&families[family_count]);
+    }
+    qsort(families, (size_t)family_count, sizeof *families, largest_first);
+    for (int64_t i = 0; i < family_count; next += families[i++].count)
+        memcpy(next, families[i].bundles, (size_t)families[i].count * sizeof *next);
+    *bundles = arranged;
+    return FR_OK;
+}
+
+/* A whole family more, if it fits. */
+static bool add_family(batch *b, const bundle *bundles, int64_t left)
+{
+    int64_t count = 0, tokens = 0;
+    do
+        tokens += bundles[count++].tokens;
+    while (count < left && bundles[count].follows);
+    if (b->count && b->tokens + tokens > BATCH_TOKENS)
+        return false;
+    for (int64_t k = 0; k < count; k++) {
+        const bundle *one = &bundles[k];
+        b->repeated += one->follows ? one->stem : 0;
+        b->asked += one->asked;
+        b->segments += 2 + one->count;
+        for (int64_t i = 0; i < one->count; i++)
+            b->longest = one->spans[i].end > b->longest ? one->spans[i].end : b->longest;
+    }
+    b->tokens += tokens;
+    b->count += count;
+    return true;
 }
 
 static batch take_batch(const bundle *bundles, int64_t left)
 {
     batch b = {.bundles = bundles};
     while (b.count < left && bundles[b.count].spans->greedy == bundles->spans->greedy &&
-           (b.count == 0 || b.tokens + bundles[b.count].tokens <= BATCH_TOKENS)) {
-        b.tokens += bundles[b.count].tokens;
-        b.asked += bundles[b.count].asked;
-        b.segments += 1 + bundles[b.count].count;
-        for (int64_t i = 0; i < bundles[b.count].count; i++)
-            b.longest = bundles[b.count].spans[i].end > b.longest ? bundles[b.count].spans[i].end : b.longest;
-        b.count++;
-    }
+           add_family(&b, bundles + b.count, left - b.count))
+        continue;
     return b;
 }
 
@@ -279,8 +390,13 @@ typedef struct desk {
     int64_t *first, *next; /* of every level: its first token; the next one to be placed */
     char *hidden;         /* rows asked for */
     float *nats;
-    int64_t segment_count, tokens, asked;
+    struct repeat *repeats; /* stems, where they stand again */
+    int64_t segment_count, repeat_count, tokens, numbers, asked, stem; /* numbers: of `order`, tokens and repeats */
 } desk;
+
+typedef struct repeat {
+    int64_t first, from, count;
+} repeat;
 
 static int64_t segment_begin(const fr_segment *s)
 {
@@ -292,7 +408,7 @@ static void add_segment(desk *d, const fr_span *row, int64_t judged, int64_t beg
                         const fr_segment *before)
 {
     fr_segment *s = &d->segments[d->segment_count];
-    *s = (fr_segment){.first = d->tokens, .count = end - begin, .left_out = begin};
+    *s = (fr_segment){.first = d->numbers, .count = end - begin, .left_out = begin};
     if (before) {
         s->before = before->first;
         s->before_count = before->count;
@@ -301,27 +417,38 @@ static void add_segment(desk *d, const fr_span *row, int64_t judged, int64_t beg
     d->rows[d->segment_count] = row;
     d->judged[d->segment_count++] = judged;
     d->tokens += end - begin;
+    d->numbers += end - begin;
+}
+
+/* The stem of the bundle's family: a segment of its own, or the same numbers' tokens again. */
+static void add_stem(desk *d, const bundle *b)
+{
+    if (!b->follows) {
+        add_segment(d, b->spans, b->stem_judged, 0, b->stem, NULL);
+        d->stem = d->numbers - b->stem;
+        return;
+    }
+    d->repeats[d->repeat_count++] = (repeat){d->numbers, d->stem, b->stem};
+    d->numbers += b->stem;
 }
 
 static void add_bundle(const level_reach *reach, desk *d, const bundle *b)
 {
-    const fr_segment *before = NULL;
-    int64_t judged = b->shared;
-    for (int64_t i = 0; i < b->count; i++)
-        judged = b->spans[i].first < judged ? b->spans[i].first : judged;
-    if (b->begin < b->shared) {
-        before = &d->segments[d->segment_count];
-        add_segment(d, b->spans, judged, b->begin, b->shared, NULL);
-    }
+    const fr_segment whole = {.first = d->numbers, .count = b->shared - b->begin, .left_out = b->begin};
+    const fr_segment stem = {.first = d->numbers, .count = b->stem};
+    if (b->stem)
+        add_stem(d, b);
+    if (b->begin + b->stem < b->shared)
+        add_segment(d, b->spans, judged_of(b), b->begin + b->stem, b->shared, b->stem ? &stem : NULL);
     for (int64_t i = 0; i < b->count; i++) {
         const fr_span *s = &b->spans[i];
         int64_t begin = own_begin(reach, b, s);
         for (int64_t p = s->first; p < s->end; p++) {
-            d->places[d->asked] = p < b->shared ? before->first + p - b->begin : d->tokens + p - begin;
+            d->places[d->asked] = p < b->shared ? whole.first + p - b->begin : d->numbers + p - begin;
             d->targets[d->asked++] = s->ids[p + 1];
         }
         if (begin < s->end)
-            add_segment(d, s, s->first, begin, s->end, before);
+            add_segment(d, s, s->first, begin, s->end, whole.count ? &whole : NULL);
     }
 }
 
@@ -356,11 +483,14 @@ static void place_tokens(const level_reach *reach, desk *d)
                 d->ids[token] = d->rows[i]->ids[p];
             }
     }
+    for (int64_t i = 0; i < d->repeat_count; i++)
+        memcpy(d->order + d->repeats[i].first, d->order + d->repeats[i].from,
+               (size_t)d->repeats[i].count * sizeof *d->order);
 }
 
 static void lay_out(const level_reach *reach, desk *d, const batch *b)
 {
-    d->segment_count = d->tokens = d->asked = 0;
+    d->segment_count = d->repeat_count = d->tokens = d->numbers = d->asked = 0;
     for (int64_t i = 0; i < b->count; i++)
         add_bundle(reach, d, &b->bundles[i]);
     place_tokens(reach, d);
@@ -388,7 +518,8 @@ static fr_status run_trunk(const batches *all, const batch *b, int thread, fr_po
     desk *d = &all->desks[thread];
     const char *name = all->scorer->hidden->name;
     size_t row = (size_t)all->columns * all->item;
-    fr_segments segments = {d->segments, d->segment_count, d->positions, d->previous, d->order, d->first};
+    fr_segments segments = {d->segments, d->segment_count, d->positions, d->previous,
+                            d->order,    d->first,         d->numbers};
     const fr_binding bindings[] = {{"tokens", d->ids}, {"targets", d->ids}};
     FR_TRY(run_plan(all, b->trunk, thread, pool, bindings, d->tokens, &segments, error));
     const char *hidden = fr_plan_output(b->trunk, all->scorer->arenas[thread], name, NULL);
@@ -474,10 +605,11 @@ static void run_job(void *context, int64_t index, int thread)
 
 static fr_status make_desks(batches *all, int64_t count, fr_arena *arena, fr_error *error)
 {
-    int64_t tokens = 0, asked = 0, segments = 0;
+    int64_t tokens = 0, numbers = 0, asked = 0, segments = 0;
     for (int64_t i = 0; i < count; i++) {
         const batch *b = &all->list[i];
         tokens = b->tokens > tokens ? b->tokens : tokens;
+        numbers = b->tokens + b->repeated > numbers ? b->tokens + b->repeated : numbers;
         asked = b->asked > asked ? b->asked : asked;
         segments = b->segments > segments ? b->segments : segments;
     }
@@ -486,7 +618,8 @@ static fr_status make_desks(batches *all, int64_t count, fr_arena *arena, fr_err
     for (int i = 0; all->desks && i < all->scorer->threads; i++) {
         desk *d = &all->desks[i];
         *d = (desk){.ids = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
-                    .order = fr_arena_alloc(arena, (size_t)tokens * sizeof(int32_t)),
+                    .order = fr_arena_alloc(arena, (size_t)numbers * sizeof(int32_t)),
+                    .repeats = fr_arena_alloc(arena, (size_t)segments * sizeof *d->repeats),
                     .rows = fr_arena_alloc(arena, (size_t)segments * sizeof *d->rows),
                     .judged = fr_arena_alloc(arena, (size_t)segments * sizeof(int64_t)),
                     .first = fr_arena_alloc(arena, (size_t)all->reach.levels * sizeof(int64_t)),
@@ -498,7 +631,7 @@ static fr_status make_desks(batches *all, int64_t count, fr_arena *arena, fr_err
                     .segments = fr_arena_alloc(arena, (size_t)segments * sizeof(fr_segment)),
                     .hidden = fr_arena_alloc(arena, bytes),
                     .nats = fr_arena_alloc(arena, rows * sizeof(float))};
-        if (!d->ids || !d->order || !d->rows || !d->judged || !d->first || !d->next || !d->positions ||
+        if (!d->ids || !d->order || !d->repeats || !d->rows || !d->judged || !d->first || !d->next || !d->positions ||
             !d->previous || !d->targets || !d->places || !d->segments || !d->hidden || !d->nats)
             return fr_error_memory(error, bytes, "scoring spans");
     }
@@ -610,7 +743,7 @@ fr_status fr_scorer_shared_spans(fr_scorer *scorer, int64_t count, fr_span *span
     FR_TRY(find_reach(scorer, arena, &all.reach, &trunk, error));
     for (int64_t at = 0; at < count; at += bundles[bundle_count++].count)
         bundles[bundle_count] = take_bundle(&all.reach, spans + at, count - at);
-    qsort(bundles, (size_t)bundle_count, sizeof *bundles, largest_first);
+    FR_TRY(arrange(&all.reach, &bundles, bundle_count, arena, error));
     for (int64_t at = 0; at < bundle_count; at += list[batch_count++].count)
         list[batch_count] = take_batch(bundles + at, bundle_count - at);
     all.list = list;

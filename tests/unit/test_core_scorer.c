@@ -7,7 +7,7 @@
 #include "model_fixture.h"
 #include "test.h"
 
-enum { SPANS = 30, MOST = 400 };
+enum { SPANS = 40, MOST = 400 };
 
 static fr_tokenizer *tokenizer;
 static int32_t ids[SPANS][MOST + 1];
@@ -83,6 +83,26 @@ static void make_options(fr_span *spans, int64_t vocab)
     }
 }
 
+/* Questions of five options that begin alike, two at a time, and single rows that begin like the one before the
+ * last; some judge tokens of the beginning. */
+static void make_families(fr_span *spans, int64_t vocab)
+{
+    for (int i = 0; i < SPANS; i++) {
+        int family = i / 10, question = i / 5;
+        bool single = family % 2;
+        int64_t stem = single ? 65 : 40, shared = stem + 20 + (int64_t)(fr_rng_at(7, 1, (uint64_t)question) % 40);
+        int64_t own = 1 + (int64_t)(fr_rng_at(7, 2, (uint64_t)i) % 30);
+        for (int64_t t = 0; t <= MOST; t++) {
+            int who = t < stem ? (single ? i % 2 : 2 + family) : t < shared && !single ? 100 + question : 200 + i;
+            ids[i][t] = (int32_t)(fr_rng_at(8, (uint64_t)who, (uint64_t)t) % (uint64_t)vocab);
+        }
+        spans[i] = (fr_span){.ids = ids[i],
+                             .first = i % 23 == 7 ? stem / 2 : shared - 1,
+                             .end = shared + own,
+                             .greedy = family / 2};
+    }
+}
+
 /* Nats and choice of a span from the whole row alone, run by the functions that know no sharing. */
 static void whole_row(fr_scorer *scorer, const fr_span *s, double *nats, bool *followed)
 {
@@ -118,13 +138,15 @@ TEST(shared_beginnings_and_batches_change_no_bit)
             fr_scorer_free(scorer);
             continue;
         }
-        make_options(spans, fr_scorer_vocab(scorer));
-        CHECK_OK(fr_scorer_spans(scorer, SPANS, spans, &error));
-        for (int i = 0; i < SPANS; i++) {
-            double nats;
-            bool followed;
-            whole_row(scorer, &spans[i], &nats, &followed);
-            CHECK(spans[i].greedy ? spans[i].followed == followed : spans[i].nats == nats);
+        for (int families = 0; families < 2; families++) {
+            (families ? make_families : make_options)(spans, fr_scorer_vocab(scorer));
+            CHECK_OK(fr_scorer_spans(scorer, SPANS, spans, &error));
+            for (int i = 0; i < SPANS; i++) {
+                double nats;
+                bool followed;
+                whole_row(scorer, &spans[i], &nats, &followed);
+                CHECK(spans[i].greedy ? spans[i].followed == followed : spans[i].nats == nats);
+            }
         }
         fr_scorer_free(scorer);
     }
@@ -148,11 +170,9 @@ TEST(what_no_judged_token_depends_on_is_left_out)
         double nats, work = 0, all = 0;
         bool followed;
         CHECK_OK(fr_scorer_open(&scorer, folder, &(fr_scorer_options){.threads = 2, .numerics = numerics[n]}, &error));
-        for (int round = 0; round < 2 && fr_scorer_hidden(scorer); round++) {
-            if (round)
-                make_options(spans, fr_scorer_vocab(scorer));
-            else
-                make_spans(spans, fr_scorer_vocab(scorer));
+        for (int round = 0; round < 3 && fr_scorer_hidden(scorer); round++) {
+            static void (*const make[])(fr_span *, int64_t) = {make_spans, make_options, make_families};
+            make[round](spans, fr_scorer_vocab(scorer));
             CHECK_OK(fr_scorer_spans(scorer, SPANS, spans, &error));
             for (int i = 0; i < SPANS; i++) {
                 whole_row(scorer, &spans[i], &nats, &followed);

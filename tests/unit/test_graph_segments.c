@@ -54,7 +54,7 @@ TEST(shared_beginnings_give_what_whole_rows_give)
           previous[TOTAL - ALONE] == -1);
     for (int n = 0; n < 3; n++) {
         fr_graph *g = baseline_model(shape);
-        fr_segments segments = {list, 4, positions, previous, NULL, NULL};
+        fr_segments segments = {list, 4, positions, previous, NULL, NULL, 0};
         double wanted[TOTAL];
         bench b;
         if (!open_room(&b, g, nats, NULL, all[n]))
@@ -73,6 +73,42 @@ TEST(shared_beginnings_give_what_whole_rows_give)
         args.segments = &segments;
         CHECK_OK(fr_plan_run(b.plan, &args, &error));
         for (int i = 0; i < TOTAL; i++)
+            CHECK(bench_output(&b, "nats", i) == wanted[i]);
+        bench_free(&b);
+        fr_graph_free(g);
+    }
+}
+
+/* Two questions with the same first example, which is run once: the second one's beginning is its tokens again. */
+TEST(a_beginning_may_be_put_together)
+{
+    enum { STEM = 3, OWN = 2, OPTION = 4, TOKENS = STEM + 2 * (OWN + OPTION) };
+    static const fr_numerics all[] = {FR_NUMERICS_F64, FR_NUMERICS_F32, FR_NUMERICS_BF16};
+    static const int32_t order[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 0, 1, 2, 9, 10, 11, 12, 13, 14};
+    static const fr_segment list[] = {
+        {0, STEM, 0, 0, 0}, {3, OWN, 0, STEM, 0}, {5, OPTION, 0, 5, 0}, {12, OWN, 9, STEM, 0}, {14, OPTION, 9, 5, 0}};
+    int32_t positions[TOKENS], previous[TOKENS];
+    fr_segments_fill(list, 5, order, positions, previous);
+    CHECK(positions[9] == STEM && previous[9] == STEM - 1 && previous[11] == 10 && positions[14] == 8);
+    for (int n = 0; n < 3; n++) {
+        fr_graph *g = baseline_model(shape);
+        const fr_segments segments = {list, 5, positions, previous, order, NULL, sizeof order / sizeof *order};
+        double wanted[TOKENS];
+        bench b;
+        if (!open_room(&b, g, nats, NULL, all[n]))
+            return;
+        int32_t row[ROOM], targets[ROOM];
+        memcpy(row, b.tokens, sizeof row);
+        memcpy(targets, b.targets, sizeof targets);
+        run_alone(&b, row, targets, STEM + OWN + OPTION, STEM + OWN + OPTION, wanted);
+        memmove(row + STEM, b.tokens + STEM + OWN + OPTION, (OWN + OPTION) * sizeof *row);
+        memmove(targets + STEM, b.targets + STEM + OWN + OPTION, (OWN + OPTION) * sizeof *row);
+        run_alone(&b, row, targets, STEM + OWN + OPTION, OWN + OPTION, wanted + STEM + OWN + OPTION);
+        fr_run_args args = b.args;
+        args.tokens = TOKENS;
+        args.segments = &segments;
+        CHECK_OK(fr_plan_run(b.plan, &args, &error));
+        for (int i = 0; i < TOKENS; i++)
             CHECK(bench_output(&b, "nats", i) == wanted[i]);
         bench_free(&b);
         fr_graph_free(g);
@@ -159,17 +195,19 @@ TEST(segments_that_make_no_sense_are_refused)
         return;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fr_run_args args = b.args;
-        fr_segments segments = {bad[i], 2, zero, zero, NULL, NULL};
+        fr_segments segments = {bad[i], 2, zero, zero, NULL, NULL, 0};
         args.tokens = 8;
         args.segments = &segments;
         CHECK_INT(fr_plan_run(b.plan, &args, &error), FR_BAD_USAGE);
     }
     static const fr_segment one[] = {{0, 8, 0, 0, 0}};
     static const int32_t beyond[8] = {0, 1, 2, 3, 4, 5, 6, 8}, far[8] = {0, 1, 2, 3, 4, 5, 6, ROOM};
+    static const int32_t last_beyond[9] = {0, 1, 2, 3, 4, 5, 6, 7, 8};
     static const int64_t rising[16] = {1, 2}, nothing_left[16] = {8}, negative[16] = {0, -1};
-    const fr_segments wrong[] = {{one, 1, zero, zero, beyond, NULL}, {one, 1, far, zero, NULL, NULL},
-                                 {one, 1, zero, beyond, NULL, NULL}, {one, 1, zero, zero, NULL, rising},
-                                 {one, 1, zero, zero, NULL, nothing_left}, {one, 1, zero, zero, NULL, negative}};
+    const fr_segments wrong[] = {{one, 1, zero, zero, beyond, NULL, 0}, {one, 1, far, zero, NULL, NULL, 0},
+                                 {one, 1, zero, beyond, NULL, NULL, 0}, {one, 1, zero, zero, NULL, rising, 0},
+                                 {one, 1, zero, zero, NULL, nothing_left, 0},
+                                 {one, 1, zero, zero, NULL, negative, 0}, {one, 1, zero, zero, last_beyond, NULL, 9}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         fr_run_args args = b.args;
         args.tokens = 8;

@@ -497,6 +497,8 @@ static void load_segment(attention *a, const forward_memory *m, int kv_head, con
     }
     have->token = before ? s->before : s->first;
     have->count = before ? s->before_count : s->before_count ? 0 : s->count;
+    if (before && s->first == s->before + s->before_count) /* its own keys go on where those end */
+        have->count += s->count;
     int64_t from = before ? own : seen;
     load_keys(a, m, kv_head, s->first + from - own, from, a->end, (a->end + STEP - 1) / STEP * STEP);
 }
