@@ -134,7 +134,8 @@ static void set_spans(fr_core_rows *rows, fr_core_kind kind)
 static void set_language_span(fr_core_rows *rows, const fr_core_row *without)
 {
     fr_core_row *with = &rows->rows[0];
-    rows->misaligned = without->count > with->count || without->count < 1 ||
+    /* Equal ones leave nothing to judge, and nothing is no right answer. */
+    rows->misaligned = without->count >= with->count || without->count < 1 ||
                        memcmp(without->ids, with->ids, (size_t)without->count * sizeof *with->ids) != 0;
     with->end = with->count;
     with->first = rows->misaligned ? with->end : without->count;

@@ -107,7 +107,8 @@ TEST(byte_order_marks_and_carriage_returns_change_nothing)
         fr_buffer_printf(&text, "\xEF\xBB\xBF");
         for (const char *at = files[i][1]; *at; at++)
             fr_buffer_printf(&text, *at == '\n' && at > files[i][1] && at[-1] != '\r' ? "\r\n" : "%c", *at);
-        CHECK_OK(fr_file_write(fr_path_join(path, sizeof path, folder, files[i][0]), text.data, text.length, &error));
+        CHECK_OK(fr_file_write(fr_path_join(path, sizeof path, folder, files[i][0]), text.data, text.length,
+                               &error));
         fr_buffer_release(&text);
     }
     fr_core_bundle *bundle = open_bundle(folder);
@@ -318,6 +319,13 @@ TEST(spans_are_what_options_differ_in)
     CHECK_OK(fr_core_rows_make(&rows, &arena, tell, &items, find_item(&items, "the mat"), bytes, 0, &error));
     CHECK(!rows.misaligned);
     check_decoded(bytes, &rows.rows[0], " the mat");
+    fr_core_task bare =
+        *tell; /* an empty continuation behind nothing: no token to judge, so no right answer */
+    bare.delimiter = "";
+    for (int64_t i = 0; i < items.count; i++) {
+        CHECK_OK(fr_core_rows_make(&rows, &arena, &bare, &items, i, bytes, 0, &error));
+        CHECK_INT(rows.misaligned, items.items[i].options[0].count == 0);
+    }
     fr_core_items_release(&items);
     fr_arena_release(&arena);
     fr_tokenizer_free(bytes);
