@@ -7,8 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* out[m][n] = sum over k of stationary[k][m] * moving[k][n], added to what is there when `add`; k up to 256,
- * m up to 128. Pitches count floats. Rows of `moving` are readable up to the next multiple of 16 of n. */
+/* out[m][n] = sum over k of stationary[k][m] * moving[k][n], added to what is there when `add`; k up to
+ * 4096. Pitches count floats. Rows of `moving` are readable up to the next multiple of 16 of n. */
 typedef struct fr_neuron_product {
     float *out;
     const float *stationary, *moving;

@@ -230,13 +230,14 @@ TEST(vector_versions_convert_to_the_same_bits)
 
 TEST(products_agree_with_the_definition_in_every_version)
 {
-    enum { PITCH = 528 };
-    static float a[256 * 144], b[256 * PITCH], out[3][128 * PITCH];
-    for (int i = 0; i < 256 * 144; i++)
+    enum { PITCH = 528, DEPTH = 512 }; /* micro-scaled products have four numbers a partition */
+    static float a[DEPTH * 144], b[DEPTH * PITCH], out[3][128 * PITCH];
+    for (int i = 0; i < DEPTH * 144; i++)
         a[i] = (float)((i * 37) % 61 - 30) / 8;
-    for (int i = 0; i < 256 * PITCH; i++)
+    for (int i = 0; i < DEPTH * PITCH; i++)
         b[i] = (float)((i * 53) % 47 - 23) / 16;
-    static const int shapes[][3] = {{128, 128, 512}, {1, 1, 1}, {17, 13, 49}, {256, 8, 100}, {3, 128, 47}};
+    static const int shapes[][3] = {{128, 128, 512}, {1, 1, 1}, {17, 13, 49}, {256, 8, 100}, {3, 128, 47},
+                                    {512, 128, 512}, {512, 127, 17}};
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
         for (int v = 0; v < 3; v++) {
             const fr_neuron_kernels *kernels = fr_neuron_kernels_named(VERSIONS[v]);

@@ -19,17 +19,14 @@ static inline void add_row(float *out, const float *sum, int64_t count, bool add
             out[i] += sum[i];
 }
 
-enum {
-    MOST_K = 256, /* 128 partitions, two rows from each when in pairs */
-    MOST_PANELS = (128 + ROWS - 1) / ROWS
-};
+enum { PANEL_FLOATS = 32768 }; /* of the stationary tile at a time */
 
-/* panels[m / ROWS][k][m % ROWS], zero past the last column. */
-static void lay_panels(const fr_neuron_product *p, float *panels)
+/* panels[m / ROWS][k][m % ROWS] of the columns from `first` on, zero past the last one. */
+static void lay_panels(const fr_neuron_product *p, int64_t first, int64_t count, float *panels)
 {
-    int64_t whole = p->m / ROWS, rest = p->m % ROWS;
+    int64_t whole = count / ROWS, rest = count % ROWS;
     for (int64_t k = 0; k < p->k; k++) {
-        const float *row = p->stationary + k * p->stationary_pitch;
+        const float *row = p->stationary + k * p->stationary_pitch + first;
         float *to = panels + k * ROWS;
         for (int64_t panel = 0; panel < whole; panel++, to += p->k * ROWS, row += ROWS)
             memcpy(to, row, ROWS * sizeof *to);
@@ -38,16 +35,16 @@ static void lay_panels(const fr_neuron_product *p, float *panels)
     }
 }
 
-/* Results rows m .. m + ROWS - 1, columns n .. n + vectors * LANES - 1, of which those inside the tile are
+/* `panel` has the stationary columns of results rows m .. m + ROWS - 1, columns n .. n + vectors * LANES - 1, of which those inside the tile are
  * stored. */
-static inline __attribute__((always_inline)) void block(const fr_neuron_product *p, const float *panels,
+static inline __attribute__((always_inline)) void block(const fr_neuron_product *p, const float *panel,
                                                         int64_t m, int64_t n, const int vectors)
 {
     VECTOR sum[ROWS][VECTORS];
     for (int r = 0; r < ROWS; r++)
         for (int v = 0; v < vectors; v++)
             sum[r][v] = broadcast(0);
-    const float *a = panels + m * p->k, *b = p->moving + n;
+    const float *a = panel, *b = p->moving + n;
     for (int64_t k = 0; k < p->k; k++, a += ROWS, b += p->moving_pitch) {
         VECTOR column[VECTORS];
         for (int v = 0; v < vectors; v++)
@@ -71,15 +68,18 @@ static inline __attribute__((always_inline)) void block(const fr_neuron_product 
 
 static void product(const fr_neuron_product *p)
 {
-    float panels[MOST_PANELS * ROWS * MOST_K];
-    int64_t n = 0;
-    lay_panels(p, panels);
-    for (; n + VECTORS * LANES <= p->n; n += VECTORS * LANES)
-        for (int64_t m = 0; m < p->m; m += ROWS)
-            block(p, panels, m, n, VECTORS);
-    for (; n < p->n; n += LANES)
-        for (int64_t m = 0; m < p->m; m += ROWS)
-            block(p, panels, m, n, 1);
+    float panels[PANEL_FLOATS];
+    int64_t each = p->k ? PANEL_FLOATS / (p->k * ROWS) * ROWS : p->m;
+    for (int64_t first = 0; first < p->m; first += each) {
+        int64_t end = first + each < p->m ? first + each : p->m, n = 0;
+        lay_panels(p, first, end - first, panels);
+        for (; n + VECTORS * LANES <= p->n; n += VECTORS * LANES)
+            for (int64_t m = first; m < end; m += ROWS)
+                block(p, panels + (m - first) * p->k, m, n, VECTORS);
+        for (; n < p->n; n += LANES)
+            for (int64_t m = first; m < end; m += ROWS)
+                block(p, panels + (m - first) * p->k, m, n, 1);
+    }
 }
 
 static void bf16_to_float(float *out, const uint16_t *in, int64_t count)
