@@ -5,6 +5,7 @@ nl.add and its like are Operators: tokens for op= arguments and functions of til
 """
 
 import functools
+import os
 import sys
 
 import numpy as np
@@ -231,8 +232,18 @@ def is_on_chip(buffer):
     return not is_hbm(buffer)
 
 
+def constant_array(constant):
+    """An array, or what the .npy file of that path holds."""
+    if not isinstance(constant, (str, os.PathLike)):
+        return np.asarray(constant)
+    try:
+        return np.load(constant, allow_pickle=False)
+    except (OSError, ValueError) as problem:
+        raise _core.UsageError(f"shared_constant: {constant} is no .npy file: {problem}") from None
+
+
 def shared_constant(constant, dtype=None, **options):
-    array = np.asarray(constant)
+    array = constant_array(constant)
     if dtype is not None:
         known = arrays.numpy_dtype(dtype_of(dtype))
         array = array.astype(known if known is not None else np.float32)

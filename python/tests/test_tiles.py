@@ -1,5 +1,7 @@
 """Tiles: indexing, access patterns and view methods against numpy; registers; errors name lines."""
 
+import os
+import tempfile
 import unittest
 
 import numpy as np
@@ -62,6 +64,31 @@ class Launches(unittest.TestCase):
         self.assertEqual(len(results), before + 1)
         with self.assertRaises(frontier_nki.UsageError):
             frontier_nki.time_launches("some")
+
+
+class Constants(unittest.TestCase):
+    def test_shared_constant_of_an_array_or_a_file(self):
+        array = np.arange(12, dtype=np.float32).reshape(3, 4)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "constant.npy")
+            np.save(path, array)
+            with open(os.path.join(folder, "junk.npy"), "wb") as junk:
+                junk.write(b"no array")
+            for constant in (array, path):
+
+                @nki.jit
+                def kernel():
+                    return nl.shared_constant(constant)
+
+                np.testing.assert_array_equal(kernel(), array)
+            for missing in (junk.name, path + ".gone"):
+
+                @nki.jit
+                def refused():
+                    return nl.shared_constant(missing)
+
+                with self.assertRaisesRegex(frontier_nki.UsageError, "is no .npy file"):
+                    refused()
 
 
 class Tiles(unittest.TestCase):
