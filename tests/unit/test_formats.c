@@ -407,7 +407,7 @@ static const edit llama_edits[] = {
     {"sliding_window", "128", "sliding_window"},
     {"intermediate_size", "23", "up_proj.weight' gives 24 x 16, the settings ask for 23 x 16"},
     {"max_position_embeddings", "2000000", "context"},
-    {"tie_word_embeddings", "true", NULL}, /* the head that is there is left out */
+    {"tie_word_embeddings", "true", "'lm_head.weight' is another tensor"},
 };
 
 /* The folder of a model as links to its files, but for one with other content. */
@@ -455,16 +455,51 @@ static void check_refusal(const char *folder, const char *says)
 TEST(settings_of_llama_that_do_not_fit_are_named)
 {
     size_t bytes;
-    fr_error error;
     const char *config = read_all("llama/config.json", &bytes);
     for (size_t i = 0; i < sizeof llama_edits / sizeof llama_edits[0]; i++) {
         const edit *e = &llama_edits[i];
         const char *folder = folder_with("llama", "config.json", edited(config, e->key, e->value));
-        if (e->says)
-            check_refusal(folder, e->says);
+        check_refusal(folder, e->says);
+    }
+}
+
+/* A tied head may lie beside the embedding when it is the same. */
+TEST(a_tied_head_is_the_embedding)
+{
+    enum { MOST = 100 };
+    static fr_tensor_entry entries[MOST];
+    size_t bytes;
+    fr_error error = {0};
+    fr_tensor_file *file;
+    const char *tensors = read_all("gpt2/model.safetensors", &bytes);
+    CHECK_OK(fr_tensor_file_parse(&file, tensors, bytes, "gpt2", &error));
+    int count = fr_tensor_file_count(file), embedding = -1;
+    CHECK(count < MOST);
+    for (int i = 0; i < count; i++) {
+        entries[i] = *fr_tensor_file_entry(file, i);
+        embedding = strstr(entries[i].name, "wte.weight") ? i : embedding;
+    }
+    CHECK(embedding >= 0 && entries[embedding].dtype == FR_F32);
+    fr_tensor_entry *head = &entries[count];
+    *head = entries[embedding];
+    head->name = "lm_head.weight";
+    size_t elements = (size_t)(head->shape[0] * head->shape[1]);
+    float *other = malloc(elements * sizeof *other);
+    memcpy(other, head->data, elements * sizeof *other);
+    for (int changed = 0; changed < 2; changed++) {
+        char path[400];
+        const char *folder = folder_with("gpt2", "model.safetensors", NULL);
+        head->data = other;
+        other[elements - 1] += (float)changed;
+        snprintf(path, sizeof path, "%s/model.safetensors", folder);
+        CHECK_OK(fr_tensor_file_write(path, entries, count + 1, NULL, 0, &error));
+        if (changed)
+            check_refusal(folder, "'lm_head.weight' is another tensor");
         else
             CHECK_OK(open_folder(folder, &error));
     }
+    free(other);
+    fr_tensor_file_close(file);
 }
 
 TEST(indexes_that_lie_are_refused)

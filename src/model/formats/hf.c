@@ -209,11 +209,33 @@ static fr_status find(void *context, const char *name, foreign_view *view, fr_er
                         (long long)wanted->columns, name);
 }
 
+static bool is_tied_head(const hf_folder *folder, const char *name)
+{
+    return folder->model->recipe.model.tied && strcmp(name, "lm_head.weight") == 0;
+}
+
+/* Some writers store a tied head beside the embedding it is. One that differs is a head of its own, as `transformers`
+ * takes it, whatever config.json says. */
+static fr_status check_tied_head(hf_folder *folder, const fr_tensor_entry *head, fr_error *error)
+{
+    char theirs[HF_NAME];
+    size_t bytes = fr_dtype_bytes(head->dtype);
+    const fr_tensor_entry *embedding =
+        hf_translate(folder->family, "transformer.wte.weight", theirs) ? look_up(folder, theirs) : NULL;
+    bool same = embedding && embedding->dtype == head->dtype && embedding->dims == head->dims;
+    for (int i = 0; same && i < head->dims; i++) {
+        same = embedding->shape[i] == head->shape[i];
+        bytes *= (size_t)head->shape[i];
+    }
+    if (same && memcmp(embedding->data, head->data, bytes) == 0)
+        return FR_OK;
+    return fr_error_set(error, FR_BAD_DATA, folder->model->path, "\"tie_word_embeddings\": false makes it the model's head",
+                        "config.json ties the head to the embedding, and 'lm_head.weight' is another tensor");
+}
+
 static bool may_be_left(const hf_folder *folder, const char *name)
 {
     size_t length = strlen(name);
-    if (folder->model->recipe.model.tied && strcmp(name, "lm_head.weight") == 0)
-        return true;
     for (const char *const *ending = folder->family->ignored; *ending; ending++) {
         size_t tail = strlen(*ending);
         if (length >= tail && strcmp(name + length - tail, *ending) == 0)
@@ -222,12 +244,15 @@ static bool may_be_left(const hf_folder *folder, const char *name)
     return false;
 }
 
-static fr_status check_all_used(const hf_folder *folder, fr_error *error)
+static fr_status check_all_used(hf_folder *folder, fr_error *error)
 {
     for (int i = 0; i < folder->count; i++)
         for (int e = 0; e < fr_tensor_file_count(folder->files[i].file); e++) {
-            const char *name = fr_tensor_file_entry(folder->files[i].file, e)->name;
-            if (!folder->files[i].used[e] && !may_be_left(folder, name))
+            const fr_tensor_entry *entry = fr_tensor_file_entry(folder->files[i].file, e);
+            const char *name = entry->name;
+            if (is_tied_head(folder, name))
+                FR_TRY(check_tied_head(folder, entry, error));
+            else if (!folder->files[i].used[e] && !may_be_left(folder, name))
                 return fr_error_set(error, FR_BAD_DATA, folder->model->path,
                                     "config.json describes another model than the weights",
                                     "tensor '%.100s' has no place in the model", name);
