@@ -184,7 +184,20 @@ def program_ndim():
 
 
 class NKIObject:
-    """Base of kernels' configuration classes: keywords become attributes."""
+    """Base of kernels' configuration classes: keywords become attributes.
+
+    The compiler takes every plain attribute of the class for a field; @dataclass only those with an annotation, so the
+    others get one.
+    """
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        fields = cls.__dict__.get("__annotations__", {})
+        for name, value in list(cls.__dict__.items()):
+            plain = not callable(value) and not hasattr(value, "__get__") and type(value).__hash__ is not None
+            if plain and not name.startswith("_") and name not in fields:
+                fields[name] = object
+        cls.__annotations__ = fields
 
     def __init__(self, **kwargs):
         for name, value in kwargs.items():

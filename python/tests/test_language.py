@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import dataclasses
 import unittest
 
 import numpy as np
@@ -89,6 +90,24 @@ def run(compute, *arrays, style=nki, language=nl):
         return out
 
     return kernel(*arrays)
+
+
+class Objects(unittest.TestCase):
+    def test_plain_attributes_are_fields(self):
+        @dataclasses.dataclass
+        class Parameters(nl.NKIObject):
+            rows: int
+            tile = None
+            columns: int = 3
+            table = [1]
+
+            def area(self):
+                return self.rows * self.columns
+
+        p = Parameters(4, tile=2)
+        self.assertEqual((p.rows, p.columns, p.tile, p.area(), p.table), (4, 3, 2, 12, [1]))
+        with self.assertRaises(TypeError):
+            Parameters(4, absent=1)
 
 
 class Functions(unittest.TestCase):

@@ -1,0 +1,119 @@
+"""aws-neuron/nki-library, continued: production attention against numpy, forward with its variants and backward."""
+
+import numpy as np
+
+from . import bf16, rounded
+from .library_more import case
+
+
+def scores_of(q, k, scale, causal, window, first=0):
+    """Masked scores in fp64 of q [B, Tq, D] and k [B, Tk, D]; query i stands at position first + i."""
+    scores = scale * np.einsum("bqd,bkd->bqk", q.astype(np.float64), k)
+    distance = np.arange(k.shape[1])[None, :] - (first + np.arange(q.shape[1]))[:, None]
+    hidden = (distance > 0) & bool(causal)
+    if window:
+        hidden |= distance <= -window
+    return np.where(hidden, -np.inf, scores)
+
+
+def attended(scores, v, sink=None):
+    most = scores.max(-1, keepdims=True)
+    if sink is not None:
+        most = np.maximum(most, sink[:, :, None])
+    powers = np.exp(scores - most)
+    total = powers.sum(-1, keepdims=True) + (np.exp(sink[:, :, None] - most) if sink is not None else 0)
+    return np.einsum("bqk,bkd->bqd", powers / total, v)
+
+
+def attention_cte(module):
+    import nki
+
+    random = np.random.default_rng(121)
+    kernel = nki.jit(module.attention_cte)
+    for name, b, kv, tq, tk, d, options in (
+        ("causal 2x512x128", 2, 2, 512, 512, 128, {}),
+        ("not causal 256 of 384x64", 1, 1, 256, 384, 64, {"causal_mask": False}),
+        ("grouped 4 on 2x256x64", 4, 2, 256, 256, 64, {}),
+        ("window 200, 1x1024x128", 1, 1, 1024, 1024, 128, {"sliding_window": 200}),
+        ("transposed 1x300x96", 1, 1, 300, 300, 96, {"tp_q": False, "tp_k": True, "tp_out": True}),
+        ("with a sink 2x256x128", 2, 2, 256, 256, 128, {"sink": True}),
+    ):
+        q = rounded(random.standard_normal((b, tq, d), dtype=np.float32) * d**-0.5)
+        k, v = (rounded(random.standard_normal((kv, tk, d), dtype=np.float32)) for _ in range(2))
+        given = dict(options)
+        sink = rounded(random.standard_normal((b, 1), dtype=np.float32)) if given.pop("sink", False) else None
+        if sink is not None:
+            given["sink"] = bf16(sink)
+        wide = [np.repeat(x, b // kv, 0) for x in (k, v)]
+        window = given.get("sliding_window", 0)
+        wanted = attended(scores_of(q, wide[0], 1.0, given.get("causal_mask", True), window), wide[1], sink)
+        got = kernel(
+            bf16(q if given.get("tp_q", True) else q.transpose(0, 2, 1)),
+            bf16(k if given.get("tp_k") else k.transpose(0, 2, 1)),
+            bf16(v),
+            **given,
+        )
+        got = np.asarray(got, np.float32)
+        yield f"attention_cte {name}", got.transpose(0, 2, 1) if given.get("tp_out") else got, wanted
+
+
+def prefix(module):
+    """Keys and values of earlier tokens, of which some count."""
+    import nki
+
+    random = np.random.default_rng(122)
+    d, t, room, used = 128, 256, 512, 300
+    q = rounded(random.standard_normal((1, t, d), dtype=np.float32) * d**-0.5)
+    k, v = (rounded(random.standard_normal((1, t, d), dtype=np.float32)) for _ in range(2))
+    older = [rounded(random.standard_normal((1, room, d), dtype=np.float32)) for _ in range(2)]
+    keys, values = (np.concatenate([a[:, :used], b], 1) for a, b in zip(older, (k, v)))
+    wanted = attended(scores_of(q, keys, 1.0, True, 0, used), values)
+    got = nki.jit(module.attention_cte)(
+        bf16(q),
+        bf16(k.transpose(0, 2, 1)),
+        bf16(v),
+        k_prior=bf16(older[0].transpose(0, 2, 1)),
+        v_prior=bf16(older[1]),
+        prior_used_len=np.array([used], np.int32),
+    )
+    yield f"attention_cte after {used} of {room}", np.asarray(got, np.float32), wanted
+
+
+def attention_bwd(module):
+    random = np.random.default_rng(123)
+    for name, b, heads, kv, t, d, causal in (
+        ("1x2x256x64", 1, 2, 2, 256, 64, False),
+        ("causal 1x2x512x128", 1, 2, 2, 512, 128, True),
+        ("causal grouped 2x4on2x256x64", 2, 4, 2, 256, 64, True),
+    ):
+        q, dy = (rounded(random.standard_normal((b, heads, d, t), dtype=np.float32)) for _ in range(2))
+        k, v = (rounded(random.standard_normal((b, kv, d, t), dtype=np.float32)) for _ in range(2))
+        scale, group = d**-0.5, heads // kv
+        wide = [np.repeat(x, group, 1).astype(np.float64) for x in (k, v)]
+        scores = scale * np.einsum("bhdq,bhdk->bhqk", q, wide[0])
+        if causal:
+            scores = np.where(np.tri(t, dtype=bool), scores, -np.inf)
+        most = scores.max(-1, keepdims=True)
+        log_sum = most + np.log(np.exp(scores - most).sum(-1, keepdims=True))
+        p = np.exp(scores - log_sum)
+        o = np.einsum("bhqk,bhdk->bhdq", p, wide[1])
+        dp = np.einsum("bhdq,bhdk->bhqk", dy, wide[1])
+        ds = p * (dp - np.einsum("bhdq,bhdq->bhq", dy, o)[..., None]) * scale
+        dq = np.einsum("bhqk,bhdk->bhdq", ds, wide[0])
+        dk = np.einsum("bhqk,bhdq->bhdk", ds, q).reshape(b, kv, group, d, t).sum(2)
+        dv = np.einsum("bhqk,bhdq->bhdk", p, dy).reshape(b, kv, group, d, t).sum(2)
+        lse = log_sum[..., 0].reshape(b, heads, t // 128, 128).swapaxes(2, 3).astype(np.float32)
+        got = module.attention_bwd(
+            *(bf16(x) for x in (q, k, v, o.astype(np.float32), dy)),
+            np.ascontiguousarray(lse),
+            use_causal_mask=causal,
+            mixed_precision=True,
+        )
+        yield f"attention_bwd {name}", tuple(np.asarray(g, np.float32) for g in got), (dq, dk, dv)
+
+
+CASES = [
+    case(34, "core/attention/attention_cte", attention_cte, 1.5e-2),
+    case(34, "core/attention/attention_cte", prefix, 1.5e-2),
+    case(34, "core/attention/attention_bwd", attention_bwd, 2e-2),
+]
