@@ -112,8 +112,82 @@ def attention_bwd(module):
         yield f"attention_bwd {name}", tuple(np.asarray(g, np.float32) for g in got), (dq, dk, dv)
 
 
+def one_step(module, config, shape):
+    """A kernel of ours that brings queries and active keys to SBUF, where attention_tkg wants them, and calls it."""
+    import nki
+    import nki.isa as nisa
+    import nki.language as nl
+
+    allocator = __import__("nkilib.core.utils.allocator", fromlist=["SbufManager"])
+    logging = __import__("nkilib.core.utils.logging", fromlist=["get_logger"])
+
+    @nki.jit
+    def kernel(q, k_active, v_active, k_prior, v_prior, mask, positions, sink):
+        manager = allocator.SbufManager(0, nl.tile_size.total_available_sbuf_size - 16 * 1024, logging.get_logger("SBM"))
+        manager.open_scope()
+        out = nl.ndarray(shape, dtype=q.dtype, buffer=nl.shared_hbm)
+        held = []
+        for x in (q, k_active):
+            tile = manager.alloc_stack(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(tile, x)
+            held.append(tile)
+        module.attention_tkg(
+            *held, v_active, k_prior, v_prior, mask, out, config, manager, rope_pos_ids=positions, sink=sink
+        )
+        manager.close_scope()
+        return out
+
+    return kernel
+
+
+def attention_tkg(module):
+    """New tokens against a cache whose last places are theirs."""
+    utilities = __import__("nkilib.core.attention.attention_tkg_utils", fromlist=["AttnTKGConfig"])
+    random = np.random.default_rng(124)
+    for name, cores, b, heads, new, length, d, made, with_sink in (
+        ("4x8 heads, 1 of 512", 1, 4, 8, 1, 512, 128, False, False),
+        ("4x8 heads, 1 of 512, two cores", 2, 4, 8, 1, 512, 128, False, False),
+        ("2x4 heads, 4 of 256", 1, 2, 4, 4, 256, 64, False, False),
+        ("1x8 heads, 2 of 1024 on two cores", 2, 1, 8, 2, 1024, 128, False, False),
+        ("mask from positions, 2x4 heads, 2 of 512", 1, 2, 4, 2, 512, 128, True, False),
+        ("with a sink, 4x4 heads, 1 of 256", 1, 4, 4, 1, 256, 128, False, True),
+    ):
+        q = rounded(random.standard_normal((b, heads, new, d), dtype=np.float32) * d**-0.5)
+        k_new, v_new = (rounded(random.standard_normal((b, new, d), dtype=np.float32)) for _ in range(2))
+        k_old, v_old = (rounded(random.standard_normal((b, length, d), dtype=np.float32)) for _ in range(2))
+        used = random.integers(length // 4, length - 2 * new, b)
+        seen = np.arange(length)[None, :, None] < used[:, None, None] + np.zeros((1, 1, new), int)
+        seen[:, length - new :] = np.triu(np.ones((new, new), bool))  # key j is seen by queries from j on
+        keys, values = k_old.copy(), v_old.copy()
+        keys[:, length - new :], values[:, length - new :] = k_new, v_new
+        scores = np.einsum("bhqd,bkd->bhqk", q.astype(np.float64), keys)
+        scores = np.where(seen.transpose(0, 2, 1)[:, None], scores, -np.inf)
+        sink = rounded(random.standard_normal((heads, 1), dtype=np.float32)) if with_sink else None
+        shown = np.broadcast_to(sink[None], (b, heads, 1)).reshape(b * heads, 1) if with_sink else None
+        flat = scores.reshape(b * heads, new, length)
+        wanted = attended(flat, np.repeat(values, heads, 0), shown).reshape(b, heads, new, d)
+        config = utilities.AttnTKGConfig(
+            bs=b, q_head=heads, s_active=new, curr_sprior=length, full_sprior=length, d_head=d, qk_in_sb=True, use_pos_id=made
+        )
+        whole = np.broadcast_to(seen[:, None], (b, heads, length, new)).transpose(2, 0, 1, 3)
+        mask = np.ascontiguousarray(whole[length - new :] if made else whole).astype(np.uint8)
+        kernel = one_step(module, config, (b, heads, d, new))
+        got = kernel[cores](
+            bf16(q.transpose(3, 0, 1, 2).reshape(d, -1)),
+            bf16(k_new.transpose(2, 0, 1).reshape(d, -1)),
+            bf16(v_new[:, None]),
+            bf16(k_old.transpose(0, 2, 1)[:, None]),
+            bf16(v_old[:, None]),
+            mask,
+            np.repeat(used[:, None], new, 1).astype(np.float32) if made else None,
+            bf16(sink) if with_sink else None,
+        )
+        yield f"attention_tkg {name}", np.asarray(got, np.float32).transpose(0, 1, 3, 2), wanted
+
+
 CASES = [
     case(34, "core/attention/attention_cte", attention_cte, 1.5e-2),
     case(34, "core/attention/attention_cte", prefix, 1.5e-2),
     case(34, "core/attention/attention_bwd", attention_bwd, 2e-2),
+    case(34, "core/attention/attention_tkg", attention_tkg, 1.5e-2),
 ]
