@@ -177,6 +177,11 @@ typedef struct fr_neuron_view {
 fr_neuron_view fr_neuron_view_of(fr_neuron_tensor *tensor); /* all of it */
 int64_t fr_neuron_view_free(const fr_neuron_view *view);    /* elements per partition; in HBM all */
 int64_t fr_neuron_view_elements(const fr_neuron_view *view);
+/* What came from elsewhere, as from another rank: the whole contents are given, the view says which of them
+ * are new and thereby written. And whether all that a view shows was written. Neither takes dynamic views. */
+fr_status fr_neuron_receive(fr_neuron *core, const fr_neuron_view *view, const void *data, size_t bytes,
+                            fr_error *error);
+bool fr_neuron_written(const fr_neuron *core, const fr_neuron_view *view);
 
 /* ---- instructions ---------------------------------------------------------------------------------- */
 

@@ -280,6 +280,24 @@ static PyObject *written_get(PyObject *self, void *unused)
     return PyBool_FromLong(((tile_object *)self)->storage->written);
 }
 
+/* A view that no register moves, as collectives need. */
+static bool fixed_view(tile_object *tile, fr_neuron_view *view)
+{
+    if (!tile->index)
+        return tile_view(tile, view);
+    return core_usage("a collective", "takes no tensor with a dynamic offset");
+}
+
+static PyObject *filled_get(PyObject *self, void *unused)
+{
+    fr_neuron_view view;
+    tile_object *tile = (tile_object *)self;
+    (void)unused;
+    if (!fixed_view(tile, &view))
+        return NULL;
+    return PyBool_FromLong(fr_neuron_written(tile->storage->owner->core, &view));
+}
+
 static PyObject *memory_get(PyObject *self, void *unused)
 {
     (void)unused;
@@ -348,6 +366,7 @@ static PyGetSetDef tile_attributes[] = {
     {"dtype", dtype_get, NULL, NULL, NULL},
     {"buffer", buffer_get, NULL, "the memory, as nl.sbuf, nl.psum or nl.hbm", NULL},
     {"written", written_get, NULL, "an instruction wrote the tensor", NULL},
+    {"filled", filled_get, NULL, "everything the view shows was written, by whomever", NULL},
     {"memory", memory_get, NULL, "hbm, sbuf or psum", NULL},
     {"name", name_get, NULL, NULL, NULL},
     {"storage", storage_get, NULL, "the same object for all views of one tensor", NULL},
@@ -389,9 +408,28 @@ static PyObject *tile_read(PyObject *self, PyObject *array)
     return tile_transfer(self, array, false);
 }
 
+static PyObject *tile_receive(PyObject *self, PyObject *array)
+{
+    Py_buffer buffer;
+    fr_error error = {0};
+    fr_neuron_view view;
+    tile_object *tile = (tile_object *)self;
+    if (!fixed_view(tile, &view) || PyObject_GetBuffer(array, &buffer, PyBUF_C_CONTIGUOUS) < 0)
+        return NULL;
+    fr_status status =
+        fr_neuron_receive(tile->storage->owner->core, &view, buffer.buf, (size_t)buffer.len, &error);
+    PyBuffer_Release(&buffer);
+    if (status != FR_OK)
+        return core_raise(status, &error);
+    tile->storage->written = true;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef tile_methods[] = {
     {"write_tensor", tile_write, METH_O, "write_tensor(buffer): the whole tensor from a C-contiguous buffer"},
     {"read_tensor", tile_read, METH_O, "read_tensor(buffer): the whole tensor into a C-contiguous buffer"},
+    {"receive", tile_receive, METH_O,
+     "receive(buffer): the whole tensor's contents, of which the view's are new, as from another rank"},
     {NULL, NULL, 0, NULL},
 };
 

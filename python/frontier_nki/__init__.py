@@ -5,8 +5,9 @@
 
 Layers, bottom up: _core (C: tiles, instructions, the clock), types (dtypes and memory regions), arrays
 (numpy and torch in, numpy and torch out), session (what a launch has and leaves behind), launch (@nki.jit),
-ops (nl.add and friends as instructions), old (the older style: values, masks, index tiles), front/ (the
-modules a script imports), report.
+ranks, collectives and collective_time (one kernel as several ranks that meet), ops (nl.add and friends as
+instructions), old (the older style: values, masks, index tiles), front/ (the modules a script imports),
+report.
 """
 
 import os as _os
@@ -18,7 +19,8 @@ _core.package(_os.path.dirname(_os.path.abspath(__file__)) + _os.sep)
 
 from .finder import install  # noqa: E402
 from .launch import jit, simulate  # noqa: E402
+from .ranks import ranks  # noqa: E402
 from .session import results, time_launches  # noqa: E402
 
 __version__ = "@VERSION@"
-__all__ = ["RuleError", "UsageError", "install", "jit", "simulate", "results", "time_launches"]
+__all__ = ["RuleError", "UsageError", "install", "jit", "simulate", "ranks", "results", "time_launches"]

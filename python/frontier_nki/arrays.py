@@ -162,6 +162,22 @@ def read(tile):
     return view.copy()
 
 
+def receive(tile, values):
+    """Puts an array of the tile's dtype where the tile points; the rest of its tensor stays as it is."""
+    if tile.dtype_name != tile.base_dtype_name:
+        raise _core.UsageError(f"a view as {tile.dtype_name} cannot be written by a collective")
+    array = whole(tile)
+    strides = list(tile.strides)
+    if tile.memory != "hbm":
+        strides[0] = int(np.prod(tile.base_shape[1:]))
+    flat = np.asarray(array).reshape(-1)
+    view = np.lib.stride_tricks.as_strided(
+        flat[tile.offset :], tile.shape, [s * flat.itemsize for s in strides], writeable=True
+    )
+    view[...] = np.asarray(values).view(flat.dtype)
+    tile.receive(raw_bytes(flat))
+
+
 def to_torch(array):
     import torch
 

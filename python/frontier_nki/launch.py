@@ -134,6 +134,8 @@ def grid_of(kernel):
 def run(kernel, args, kwargs):
     name, path = session.target(kernel.options.get("platform_target"))
     sizes, cores = grid_of(kernel)
+    if session.world is not None and cores > 1:
+        raise _core.UsageError("ranks(...): a rank is one core (LNC 1); kernels on two cores run without ranks")
     core = _core.Core(path, cores)
     core.compute(not session.options.timing_only)
     inputs = Inputs(core, kernel.old)
@@ -200,6 +202,8 @@ def finish(kernel, core, machine, inputs):
     if not session.timed(name, (machine, *session.launch.grid, *shapes, *dtypes)):
         return
     time, lines = core.time(), core.lines()
+    if session.world is not None:
+        name += f"@rank{session.world.close(time)}"
     taken = sum(1 for r in session.results if r.name.split("#")[0] == name)
     name = f"{name}#{taken + 1}" if taken else name
     timeline = core.timeline(session.TIMELINE_COLUMNS) if session.options.timeline else None

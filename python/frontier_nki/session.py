@@ -110,6 +110,7 @@ class Launch:
 
 
 launch = None
+world = None  # the ranks.World that runs, where several ranks do
 
 
 def running():

@@ -92,7 +92,6 @@ fr_status fr_neuron_generation_at_least(const fr_neuron *core, const fr_neuron_c
                                         const char *what, fr_error *error);
 /* Every element of the view holds data (issue does this for READ operands; UPDATE operands ask here). */
 fr_status fr_neuron_holds_data(const fr_neuron *core, const fr_neuron_call *call, int which, fr_error *error);
-bool fr_neuron_written(const fr_neuron *core, const fr_neuron_view *view);
 
 /* ---- data ---------------------------------------------------------------------------------------- */
 

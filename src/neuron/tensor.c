@@ -251,20 +251,34 @@ static fr_status check_host_access(const fr_neuron_tensor *tensor, size_t bytes,
     return FR_OK;
 }
 
+static void put(fr_neuron_tensor *tensor, const void *data)
+{
+    for (int64_t r = 0; r < tensor->rows; r++)
+        memcpy(tensor->data + r * tensor->pitch, (const uint8_t *)data + r * tensor->row_bytes,
+               (size_t)tensor->row_bytes);
+}
+
 fr_status fr_neuron_tensor_write(fr_neuron_tensor *tensor, const void *data, size_t bytes, fr_error *error)
 {
     FR_TRY(check_host_access(tensor, bytes, error));
-    if (tensor->written != &tensor->own)
+    bool shared = tensor->written != &tensor->own;
+    if (shared)
         FR_TRY(fr_neuron_shadow_ready(tensor->written, error));
-    for (int64_t r = 0; r < tensor->rows; r++) {
-        memcpy(tensor->data + r * tensor->pitch, (const uint8_t *)data + r * tensor->row_bytes,
-               (size_t)tensor->row_bytes);
-        if (tensor->written != &tensor->own)
-            fr_neuron_shadow_set(tensor->written, tensor->shadow_row + r, tensor->shadow_byte,
-                                 tensor->row_bytes);
-    }
-    if (tensor->written == &tensor->own)
+    put(tensor, data);
+    for (int64_t r = 0; shared && r < tensor->rows; r++)
+        fr_neuron_shadow_set(tensor->written, tensor->shadow_row + r, tensor->shadow_byte, tensor->row_bytes);
+    if (!shared)
         fr_neuron_shadow_become(&tensor->own, FR_NEURON_FULL);
+    return FR_OK;
+}
+
+fr_status fr_neuron_receive(fr_neuron *core, const fr_neuron_view *view, const void *data, size_t bytes,
+                            fr_error *error)
+{
+    FR_TRY(check_host_access(view->tensor, bytes, error));
+    FR_TRY(fr_neuron_prepare(core, view, error));
+    put(view->tensor, data);
+    fr_neuron_wrote(core, view);
     return FR_OK;
 }
 
