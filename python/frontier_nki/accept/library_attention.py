@@ -185,9 +185,29 @@ def attention_tkg(module):
         yield f"attention_tkg {name}", np.asarray(got, np.float32).transpose(0, 1, 3, 2), wanted
 
 
+def gen_mask(module):
+    """[keys, B, H, new]: 1 where a key counts; key j of a strided mask lies in partition j / tiles."""
+    import nki
+
+    random = np.random.default_rng(125)
+    for name, cores, b, heads, new, length in (
+        ("4x2 heads, 1 of 512", 1, 4, 2, 1, 512),
+        ("2x4 heads, 4 of 1024 on two cores", 2, 2, 4, 4, 1024),
+    ):
+        used = random.integers(1, length - new, b)
+        own = np.ascontiguousarray(np.broadcast_to(np.triu(np.ones((new, new), np.uint8))[:, None, None], (new, b, heads, new)))
+        seen = np.broadcast_to((np.arange(length)[:, None] < used)[:, :, None, None], (length, b, heads, new)).copy()
+        seen[length - new :] = own
+        wanted = seen.reshape(128, length // 128, b, heads, new).swapaxes(0, 1).reshape(seen.shape)
+        positions = np.repeat(used[:, None], new, 1).reshape(1, -1).astype(np.float32)
+        got = nki.jit(module.gen_mask_tkg_hbm)[cores](positions, b, heads, new, length, active_mask=own)
+        yield f"gen_mask_tkg {name}", np.asarray(got), wanted
+
+
 CASES = [
     case(34, "core/attention/attention_cte", attention_cte, 1.5e-2),
     case(34, "core/attention/attention_cte", prefix, 1.5e-2),
     case(34, "core/attention/attention_bwd", attention_bwd, 2e-2),
     case(34, "core/attention/attention_tkg", attention_tkg, 1.5e-2),
+    case(34, "core/attention/gen_mask_tkg", gen_mask),
 ]
