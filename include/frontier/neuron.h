@@ -464,6 +464,8 @@ typedef struct fr_neuron_time_options {
 /* Replays the trace. `options` may be NULL. */
 fr_status fr_neuron_time(const fr_neuron *core, fr_neuron_timing *timing,
                          const fr_neuron_time_options *options, fr_error *error);
+/* The same for the records from `first` on, as if they began on an idle core: what follows a collective. */
+fr_status fr_neuron_time_since(const fr_neuron *core, int64_t first, fr_neuron_timing *timing, fr_error *error);
 /* How far the truth may be off, from kernels with a published time: what those that load the engines most alike took
  * over what was predicted for them. Their kernels are ours, in the published tiling (bench/neuron-validation). */
 typedef struct fr_neuron_band {

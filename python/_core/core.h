@@ -129,6 +129,7 @@ PyObject *instruction_functions(PyObject *module, PyObject *unused);
 
 /* timing.c */
 PyObject *core_time(PyObject *self, PyObject *unused);
+PyObject *core_segment(PyObject *self, PyObject *first);
 PyObject *core_lines(PyObject *self, PyObject *unused);
 
 /* timeline.c */

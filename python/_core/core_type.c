@@ -195,6 +195,8 @@ static PyMethodDef core_methods[] = {
     {"select", core_select, METH_O, "which physical core issues next"},
     {"compute", core_compute, METH_O, "compute(False): rules and time only"},
     {"time", core_time, METH_NOARGS, "replay the trace: a dict of fr_neuron_timing"},
+    {"segment", core_segment, METH_O,
+     "segment(first): (predicted ns, program-order ns, records) of the trace from a record on"},
     {"timeline", core_timeline, METH_O, "timeline(columns): busy share of each engine in equal pieces of the time"},
     {"lines", core_lines, METH_NOARGS, "[(file, line, busy ns, stall ns, instructions)], costly first"},
     {"write_page", core_page, METH_VARARGS, "write_page(title, path): the timeline as one HTML file"},

@@ -63,6 +63,22 @@ static PyObject *band_dict(const fr_neuron_machine *machine, const fr_neuron_tim
                          band.nearest, "nearest_ratio", band.nearest_ratio, "distance", band.distance);
 }
 
+PyObject *core_segment(PyObject *self, PyObject *first)
+{
+    fr_neuron_timing t;
+    fr_error error = {0};
+    const fr_neuron *core = ((core_object *)self)->core;
+    long long from = PyLong_AsLongLong(first), records = (long long)fr_neuron_record_count(core);
+    if (from == -1 && PyErr_Occurred())
+        return NULL;
+    if (from == records)
+        return Py_BuildValue("ddL", 0.0, 0.0, records);
+    fr_status status = fr_neuron_time_since(core, from, &t, &error);
+    if (status != FR_OK)
+        return core_raise(status, &error);
+    return Py_BuildValue("ddL", t.predicted_ns, t.program_order_ns, records);
+}
+
 PyObject *core_time(PyObject *self, PyObject *unused)
 {
     (void)unused;

@@ -69,7 +69,7 @@ class Call:
                 f"rank 0, of rank 1, ...]) runs several"
             )
         self.check_tensors()
-        self.replay = session.world.record()
+        self.segment = session.world.segment()
 
     def __str__(self):
         return f"{self.name} at {self.line}"

@@ -5,8 +5,8 @@ comes to a collective gives the baton to the next one that can run; the last of 
 does the work for all of them. When nobody can run, the error says where each rank stands.
 
 Clocks: a collective starts when all of its ranks have finished what they issued before it, and what they
-issue after it starts when it is over. A rank's clock at a collective is the replay of its record up to
-there. The low bound lets collectives hide behind everything else; the high one adds them to program order.
+issue after it starts when it is over: a rank's record is replayed in pieces, from collective to collective,
+each on an idle core. The low bound lets collectives hide behind everything else; the high one adds them to program order.
 """
 
 import threading
@@ -25,7 +25,7 @@ class Rank:
 
     def restart(self):
         """A launch begins: its record is empty."""
-        self.replayed = dict.fromkeys(CLOCKS, 0.0)  # of the record, at the last collective
+        self.first = 0  # of the record's piece since the last collective
         self.now = dict.fromkeys(CLOCKS, 0.0)
         self.low = self.waited = self.moving = 0.0
         self.count = 0
@@ -126,19 +126,19 @@ class World:
 
     # ---- time ----
 
-    def record(self):
-        """The replay of what the running rank has issued, when a clock is wanted."""
-        return None if session.options.time == "none" else session.launch.core.time()
+    def segment(self):
+        """What the running rank has issued since its last collective, on each clock."""
+        rank = self.all[self.holder]
+        if session.options.time == "none":
+            return dict.fromkeys(CLOCKS, 0.0)
+        *lengths, rank.first = session.launch.core.segment(rank.first)
+        return dict(zip(CLOCKS, lengths))
 
     def advance(self, members, cost):
         low, guess, high = cost
         ranks = [self.all[j] for j in members]
         for clock, length in zip(CLOCKS, (guess, high)):
-            ready = []
-            for rank in ranks:
-                reached = rank.call.replay[clock] if rank.call.replay else 0.0
-                ready.append(rank.now[clock] + max(reached - rank.replayed[clock], 0.0))
-                rank.replayed[clock] = max(reached, rank.replayed[clock])
+            ready = [rank.now[clock] + rank.call.segment[clock] for rank in ranks]
             start = max(ready)
             for rank, at in zip(ranks, ready):
                 rank.now[clock] = start + length
@@ -153,8 +153,9 @@ class World:
         """A launch of the running rank ends: its time with the collectives in it. The rank's number."""
         rank = self.all[self.holder]
         alone = time["predicted_ns"]
+        rest = self.segment()
         for clock in CLOCKS:
-            time[clock] = rank.now[clock] + max(time[clock] - rank.replayed[clock], 0.0)
+            time[clock] = rank.now[clock] + rest[clock]
         time["predicted_ns"] = max(time["predicted_ns"], alone)
         time["lower_bound_ns"] = max(time["lower_bound_ns"], rank.low)
         time["program_order_ns"] = max(time["program_order_ns"], time["predicted_ns"])

@@ -135,6 +135,33 @@ class Clocks(unittest.TestCase):
         self.assertEqual(waits[0], 0)
         self.assertGreater(waits[1], 1000)
 
+    def test_a_kernel_is_its_pieces_and_its_collectives(self):
+        x = data(1)[0]
+
+        @nki.jit
+        def piece(x):
+            out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+            nisa.dma_copy(dst=out, src=x)
+            return out
+
+        @nki.jit
+        def both(x):
+            a, b, out = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm) for _ in range(3))
+            nisa.dma_copy(dst=a, src=x)
+            ncc.all_reduce([a], [b], group(2), nl.add)
+            nisa.dma_copy(dst=out, src=b)
+            return out
+
+        piece(x)
+        alone = session.results[-1].time
+        frontier_nki.ranks(both, [(x,), (x,)])
+        time = session.results[-1].time
+        moving = time["stall_ns"]["collectives"]["links"]
+        self.assertAlmostEqual(moving, 2 * 1500 + x.nbytes / 128, delta=1)
+        self.assertAlmostEqual(time["predicted_ns"], 2 * alone["predicted_ns"] + moving, delta=1)
+        high = 2 * 2000 + x.nbytes / 64
+        self.assertAlmostEqual(time["program_order_ns"], 2 * alone["program_order_ns"] + high, delta=1)
+
     def test_the_cost_by_hand(self):
         machine = {"generation": 3, "dma_bytes_per_ns": 25.0, "dma_engines": 16}
         low, guess, high = collective_time.cost("all_reduce", 4, 4096, machine)

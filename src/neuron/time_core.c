@@ -81,6 +81,38 @@ fr_status fr_neuron_time(const fr_neuron *core, fr_neuron_timing *timing,
     return fr_neuron_time_job(&job, timing, &replay, error);
 }
 
+typedef struct tail {
+    const fr_neuron *core;
+    int64_t first;
+} tail;
+
+static const fr_neuron_record *tail_record(const void *context, int64_t index)
+{
+    const tail *t = context;
+    return fr_neuron_record_at(t->core, t->first + index);
+}
+
+static fr_neuron_facts tail_facts(const void *context, uint32_t id)
+{
+    return facts_of(((const tail *)context)->core, id);
+}
+
+fr_status fr_neuron_time_since(const fr_neuron *core, int64_t first, fr_neuron_timing *timing, fr_error *error)
+{
+    fr_neuron_job job = fr_neuron_job_of(core);
+    if (first < 0 || first > job.records)
+        return fr_error_set(error, FR_BAD_USAGE, "fr_neuron_time_since", NULL, "record %lld of %lld",
+                            (long long)first, (long long)job.records);
+    tail t = {core, first};
+    job.records -= first;
+    job.record = tail_record;
+    job.tensor = tail_facts;
+    job.source = NULL;
+    job.context = &t;
+    fr_neuron_replay_options replay = {.happening = NULL};
+    return fr_neuron_time_job(&job, timing, &replay, error);
+}
+
 fr_status fr_neuron_write_trace(const fr_neuron *core, const char *path, fr_error *error)
 {
     fr_neuron_job job = fr_neuron_job_of(core);
