@@ -27,7 +27,7 @@ class Rank:
         """A launch begins: its record is empty."""
         self.first = 0  # of the record's piece since the last collective
         self.now = dict.fromkeys(CLOCKS, 0.0)
-        self.low = self.waited = self.moving = 0.0
+        self.low = self.high = self.waited = self.moving = 0.0
         self.count = 0
 
 
@@ -147,6 +147,7 @@ class World:
                     rank.moving += length
         for rank in ranks:
             rank.low += low
+            rank.high += high
             rank.count += 1
 
     def close(self, time):
@@ -159,8 +160,9 @@ class World:
         time["predicted_ns"] = max(time["predicted_ns"], alone)
         time["lower_bound_ns"] = max(time["lower_bound_ns"], rank.low)
         time["program_order_ns"] = max(time["program_order_ns"], time["predicted_ns"])
-        for edge in ("low_ns", "high_ns"):
-            time["band"][edge] += time["predicted_ns"] - alone
+        rest = time["predicted_ns"] - alone - rank.moving  # waiting, and pieces that do not overlap
+        time["band"]["low_ns"] += rest + rank.low
+        time["band"]["high_ns"] += rest + rank.high
         time["instructions"] += rank.count
         time["guessed"] += rank.count
         if rank.count:

@@ -162,6 +162,17 @@ class Clocks(unittest.TestCase):
         high = 2 * 2000 + x.nbytes / 64
         self.assertAlmostEqual(time["program_order_ns"], 2 * alone["program_order_ns"] + high, delta=1)
 
+    def test_timing_alone_takes_as_long(self):
+        timed = self.times()
+        session.options.timing_only = True
+        try:
+            self.assertEqual(self.times()[0]["predicted_ns"], timed[0]["predicted_ns"])
+        finally:
+            session.options.timing_only = False
+        band = timed[0]["band"]
+        self.assertLess(band["low_ns"], timed[0]["predicted_ns"])
+        self.assertGreater(band["high_ns"] - band["low_ns"], 2000)
+
     def test_the_cost_by_hand(self):
         machine = {"generation": 3, "dma_bytes_per_ns": 25.0, "dma_engines": 16}
         low, guess, high = collective_time.cost("all_reduce", 4, 4096, machine)
