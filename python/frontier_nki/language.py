@@ -186,8 +186,8 @@ def program_ndim():
 class NKIObject:
     """Base of kernels' configuration classes: keywords become attributes.
 
-    The compiler takes every plain attribute of the class for a field; @dataclass only those with an annotation, so the
-    others get one.
+    The compiler takes every plain attribute of the class for a field, and a field that nobody sets is None. @dataclass knows
+    only attributes with an annotation, and demands those without a value: so all get both.
     """
 
     def __init_subclass__(cls, **options):
@@ -197,6 +197,9 @@ class NKIObject:
             plain = not callable(value) and not hasattr(value, "__get__") and type(value).__hash__ is not None
             if plain and not name.startswith("_") and name not in fields:
                 fields[name] = object
+        for name in fields:
+            if name not in cls.__dict__ and "ClassVar" not in str(fields[name]):
+                setattr(cls, name, None)
         cls.__annotations__ = fields
 
     def __init__(self, **kwargs):

@@ -106,6 +106,7 @@ class Objects(unittest.TestCase):
 
         p = Parameters(4, tile=2)
         self.assertEqual((p.rows, p.columns, p.tile, p.area(), p.table), (4, 3, 2, 12, [1]))
+        self.assertIsNone(Parameters(tile=1).rows)
         with self.assertRaises(TypeError):
             Parameters(4, absent=1)
 

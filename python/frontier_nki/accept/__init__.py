@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import _core, arrays, finder, report, session
 
-ADAPTERS = ("moe", "samples", "samples_mx", "nkipy", "accelopt", "autocomp", "autocomp_more", "library", "library_more", "library_route", "library_attention", "library_project", "library_ranks", "autotune")
+ADAPTERS = ("moe", "samples", "samples_mx", "nkipy", "accelopt", "autocomp", "autocomp_more", "library", "library_more", "library_route", "library_attention", "library_project", "library_mlp", "library_ranks", "autotune")
 
 
 class Case:
