@@ -463,6 +463,43 @@ static bool small_program(void)
     return status == FR_OK;
 }
 
+TEST(a_part_received_makes_that_part_readable_and_no_other)
+{
+    neuron_begin(&f, "trn2");
+    static float data[32 * 16];
+    fr_neuron_tensor *t = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 32, 16);
+    fr_neuron_view half = neuron_slice(t, 0, 32, 0, 8), all = fr_neuron_view_of(t);
+    CHECK(!fr_neuron_written(f.core, &half));
+    CHECK_INT(fr_neuron_receive(f.core, &half, data, 4, &f.error), FR_BAD_USAGE);
+    CHECK_INT(fr_neuron_receive(f.core, &half, data, sizeof data, &f.error), FR_OK);
+    CHECK(fr_neuron_written(f.core, &half) && !fr_neuron_written(f.core, &all));
+    CHECK_INT(fr_neuron_receive(f.core, &all, data, sizeof data, &f.error), FR_OK);
+    CHECK(fr_neuron_written(f.core, &all));
+    neuron_end(&f);
+}
+
+TEST(the_clock_may_start_at_any_record)
+{
+    neuron_begin(&f, "trn2");
+    fr_neuron_timing whole, part;
+    fr_neuron_tensor *from = neuron_tile(&f, FR_NEURON_HBM, FR_NEURON_FLOAT32, 128, 512);
+    neuron_fill(&f, from, 1);
+    for (int i = 0; i < 2; i++) {
+        fr_neuron_tensor *to = neuron_tile(&f, FR_NEURON_SBUF, FR_NEURON_FLOAT32, 128, 512);
+        const fr_neuron_view views[2] = {fr_neuron_view_of(to), fr_neuron_view_of(from)};
+        fr_neuron_call call = neuron_call("dma_copy", 2, views);
+        CHECK_INT(fr_neuron_issue(f.core, &call, &f.error), FR_OK);
+        if (i == 0)
+            CHECK_INT(fr_neuron_time(f.core, &whole, NULL, &f.error), FR_OK);
+    }
+    int64_t records = fr_neuron_record_count(f.core);
+    CHECK_INT(fr_neuron_time_since(f.core, records / 2, &part, &f.error), FR_OK);
+    CHECK(part.predicted_ns == whole.predicted_ns && part.instructions == whole.instructions);
+    CHECK_INT(fr_neuron_time_since(f.core, records + 1, &part, &f.error), FR_BAD_USAGE);
+    CHECK_INT(fr_neuron_time_since(f.core, -1, &part, &f.error), FR_BAD_USAGE);
+    neuron_end(&f);
+}
+
 TEST(failed_allocations_are_reported_and_nothing_leaks)
 {
     neuron_begin(&f, "trn2");
