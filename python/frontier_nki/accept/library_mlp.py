@@ -6,7 +6,7 @@ parameters it would make.
 
 import numpy as np
 
-from . import bf16
+from . import bf16, rounded
 from .library_more import case
 from .library_project import common, normal, normed
 
@@ -105,10 +105,64 @@ def experts(module):
         yield f"moe_tkg {name}", np.asarray(got, np.float32), wanted
 
 
+def blocks_of(experts, count, size):
+    """Tokens by expert in blocks of `size`, the rest of a block the token behind the last; the expert of each block."""
+    positions, owners = [], []
+    for e in range(count):
+        own = np.flatnonzero(experts == e)
+        for at in range(0, len(own), size):
+            part = own[at : at + size]
+            positions.append(np.concatenate([part, np.full(size - len(part), len(experts))]))
+            owners.append(e)
+    if len(owners) % 2:
+        positions.append(np.full(size, len(experts)))
+        owners.append(0)
+    return np.concatenate(positions).astype(np.int32), np.array(owners, np.int32)[:, None]
+
+
+def blockwise(module):
+    """Tokens of an expert side by side, block after block. In bf16 the affinities become a bf16 vector operand, which the
+    documents of tensor_scalar refuse: computed in fp32."""
+    import nki.language as nl
+
+    types = common()
+    random = np.random.default_rng(143)
+    for name, t, h, inner, count, size in (
+        ("shard_on_i", 400, 512, 256, 4, 256),
+        ("shard_on_block", 400, 512, 256, 4, 256),
+    ):
+        x = np.concatenate([normal(random, (t, h)), np.zeros((1, h), np.float32)])
+        gate_up, down = normal(random, (count, h, 2, inner), h**-0.5), normal(random, (count, inner, h), inner**-0.5)
+        owner = random.integers(0, count, t)
+        weights = np.zeros((t + 1, count), np.float32)
+        weights[np.arange(t), owner] = rounded(random.uniform(0.25, 1, t).astype(np.float32))
+        wanted = np.zeros((t + 1, h))
+        for e in range(count):
+            wanted += weights[:, e : e + 1] * gated(x, gate_up[e, :, 0], gate_up[e, :, 1], down[e])
+        positions, owners = blocks_of(owner, count, size)
+        spec = module.MoECTESpec(implementation=getattr(module.MoECTEImplementation, name))
+        got = module.moe_cte[2](
+            x,
+            weights.reshape(-1, 1),
+            gate_up,
+            down,
+            positions,
+            owners,
+            size,
+            spec,
+            activation_function=types.ActFnType.SiLU,
+            compute_dtype=nl.float32,
+            is_tensor_update_accumulating=False,
+        )
+        got = got[0] if isinstance(got, (tuple, list)) else got
+        yield f"moe_cte {name} {t} tokens, {count} experts", np.asarray(got, np.float32)[:t], wanted[:t]
+
+
 SHORT = ((1, 4, 1, 512, 1024, "NO_NORM"), (2, 4, 1, 1024, 1024, "RMS_NORM"), (2, 1, 32, 512, 512, "RMS_NORM"))
 LONG = ((1, 1, 256, 512, 1024, "NO_NORM"), (2, 1, 512, 512, 1024, "RMS_NORM"))
 CASES = [
     case(32, "core/mlp/mlp_tkg/mlp_tkg", mlp("mlp_tkg", True, SHORT), 1.5e-2),
     case(32, "core/mlp/mlp_cte/mlp_cte", mlp("mlp_cte", False, LONG), 1.5e-2),
     case(35, "core/moe/moe_tkg/moe_tkg", experts, 1.5e-2, unwritten="nan"),
+    case(35, "core/moe/moe_cte/moe_cte", blockwise, 1.5e-2),
 ]
