@@ -26,6 +26,19 @@ static bool wrong(const parsing *p, const char *wanted)
     return false;
 }
 
+/* Tiles live as long as Python holds them; a launch computes with its own. */
+static bool of_this_launch(const parsing *p, storage_object *storage)
+{
+    if (storage->owner == state.current) {
+        p->scratch->core = storage->owner;
+        return true;
+    }
+    if (!state.current)
+        return core_usage(p->instruction, "instructions run inside a kernel (a function with @nki.jit)");
+    return core_usage(p->instruction, "%s is a tensor of another launch: pass arrays between kernels",
+                      p->parameter->name);
+}
+
 static bool hold_view(const parsing *p, PyObject *value, fr_neuron_view *view)
 {
     call_scratch *scratch = p->scratch;
@@ -35,8 +48,7 @@ static bool hold_view(const parsing *p, PyObject *value, fr_neuron_view *view)
     if (PyObject_TypeCheck(value, state.reg)) {
         storage_object *storage = ((register_object *)value)->storage;
         *view = fr_neuron_view_of(storage->tensor);
-        scratch->core = storage->owner;
-        return true;
+        return of_this_launch(p, storage);
     }
     tile_object *tile;
     if (tile_is(value) && ((tile_object *)value)->storage) {
@@ -49,8 +61,7 @@ static bool hold_view(const parsing *p, PyObject *value, fr_neuron_view *view)
     if (!tile)
         return false;
     scratch->held[scratch->held_count++] = tile;
-    scratch->core = tile->storage->owner;
-    return tile_view(tile, view);
+    return of_this_launch(p, tile->storage) && tile_view(tile, view);
 }
 
 static bool parse_view(parsing *p)

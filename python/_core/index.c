@@ -226,6 +226,11 @@ PyObject *tile_subscript(PyObject *self, PyObject *key)
         for (Py_ssize_t i = 0; i < count; i++)
             items[i] = PyTuple_GetItem(key, i);
     }
+    for (Py_ssize_t i = 0, rests = 0; i < count; i++)
+        if (items[i] == Py_Ellipsis && rests++) {
+            core_usage("index", "one ... stands for all dimensions that are left; this has two");
+            return NULL;
+        }
     walk w = {.from = (tile_object *)self, .to = tile_copy((tile_object *)self)};
     bool ok = w.to != NULL;
     for (Py_ssize_t i = 0; ok && i < count; i++)

@@ -180,6 +180,7 @@ def examine(function):
         scope = {**function.__globals__, **inspect.getclosurevars(function).nonlocals}
         found += [(code.co_filename, line, rule) for line, rule in broken(tree, scope)]
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        names -= {*code.co_varnames, *code.co_cellvars}  # a local variable hides the module's function of that name
         waiting += [scope[n] for n in sorted(names) if callable(scope.get(n)) and not isinstance(scope[n], type)]
     return found
 

@@ -44,6 +44,8 @@ class Code:
 
 def shape_in(shape, region):
     """A tensor's sizes; on chip one dimension is the partitions, and a column."""
+    if any(isinstance(s, float) and s != int(s) for s in shape):
+        raise _core.UsageError(f"a tensor of shape {tuple(shape)}: sizes are whole numbers")
     shape = tuple(int(s) for s in shape)
     return (*shape, 1) if len(shape) == 1 and region.memory != "hbm" else shape
 

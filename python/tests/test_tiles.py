@@ -1,5 +1,6 @@
 """Tiles: indexing, access patterns and view methods against numpy; registers; errors name lines."""
 
+import linecache
 import os
 import tempfile
 import unittest
@@ -64,6 +65,54 @@ class Launches(unittest.TestCase):
         self.assertEqual(len(results), before + 1)
         with self.assertRaises(frontier_nki.UsageError):
             frontier_nki.time_launches("some")
+
+
+class Strays(unittest.TestCase):
+    """What does not belong: tiles of another launch, instructions outside one, odd sizes and indices."""
+
+    def kernel(self, body):
+        @nki.jit
+        def kernel(x):
+            tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+            nisa.dma_copy(dst=tile, src=x)
+            body(tile)
+            out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+            nisa.dma_copy(dst=out, src=tile)
+            return out
+
+        return kernel
+
+    def refused(self, body, text):
+        with self.assertRaisesRegex(frontier_nki.UsageError, text):
+            self.kernel(body)(np.zeros((4, 8), np.float32))
+
+    def test_tiles_of_another_launch(self):
+        kept = []
+        self.kernel(kept.append)(np.ones((4, 8), np.float32))
+        self.refused(lambda tile: nisa.tensor_copy(dst=tile, src=kept[0]), "another launch")
+        self.refused(lambda tile: nisa.tensor_copy(dst=kept[0], src=tile), "another launch")
+        with self.assertRaisesRegex(frontier_nki.UsageError, "inside a kernel"):
+            nisa.memset(dst=kept[0], value=0.0)
+
+    def test_sizes_and_indices(self):
+        self.refused(lambda tile: nl.ndarray((4, 2.5), dtype=nl.float32, buffer=nl.sbuf), "whole numbers")
+        self.refused(lambda tile: tile[..., ...], "has two")
+
+    def test_a_local_name_is_not_the_modules_function(self):
+        from frontier_nki import language_rules
+
+        scope = {"nl": nl, "nisa": nisa}
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "shadow.py")
+        with open(path, "w") as f:
+            f.write("def t():\n    try:\n        pass\n    except ValueError:\n        pass\n\n\n")
+            f.write("def hides(x):\n    t = x\n    return t\n\n\ndef calls(x):\n    t()\n    return x\n")
+        with open(path) as f:
+            exec(compile(f.read(), path, "exec"), scope)
+        linecache.checkcache(path)
+        self.assertEqual(language_rules.examine(scope["hides"]), [])
+        self.assertEqual([rule for _, _, rule in language_rules.examine(scope["calls"])], ["python_exception"])
 
 
 class Constants(unittest.TestCase):
