@@ -94,7 +94,8 @@ static bool place_offset(tile_object *tile, PyObject *offset)
     return true;
 }
 
-/* One unit of a dynamic offset moves by a whole entry of dimension `dim` of the tensor ap was called on. */
+/* One unit of a dynamic offset moves by a whole entry of dimension `dim` of the tensor ap was called on; it
+ * may run on into the dimensions outside (row 40 of blocks of 16 rows is row 8 of block 2), as addresses do. */
 static bool dynamic_offset(tile_object *tile, const tile_object *base, PyObject *scalar, PyObject *vector,
                            int dim)
 {
@@ -105,10 +106,13 @@ static bool dynamic_offset(tile_object *tile, const tile_object *base, PyObject 
     int64_t stride = 1;
     for (int i = dim + 1; i < base->dims; i++)
         stride *= base->shape[i];
+    int64_t limit = 1;
+    for (int i = 0; i <= dim; i++)
+        limit *= base->shape[i];
     tile->whole_rows = vector != Py_None;
     if (tile->whole_rows && dim != 0)
         return core_usage("ap", "vector_offset replaces dimension 0, not %d", dim);
-    return tile_set_index(tile, tile->whole_rows ? vector : scalar, stride, base->shape[dim]);
+    return tile_set_index(tile, tile->whole_rows ? vector : scalar, stride, limit);
 }
 
 static PyObject *tile_ap(PyObject *self, PyObject *args, PyObject *keywords)

@@ -283,6 +283,23 @@ class Tiles(unittest.TestCase):
         np.testing.assert_array_equal(kernel(x), x)
         self.assertEqual(seen, [0, 1, 2])
 
+    def test_an_offset_runs_on_into_the_next_block(self):
+        """Row 20 of 4 blocks of 16 rows is row 4 of block 1; row 63 leaves no room for two."""
+
+        @nki.jit
+        def kernel(x, place):
+            out = nl.ndarray((2, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+            start = nl.ndarray((1, 1), dtype=nl.int32, buffer=nl.sbuf)
+            nisa.dma_copy(dst=start, src=place)
+            nisa.dma_copy(dst=out, src=x.ap([[8, 2], [1, 8]], scalar_offset=start, indirect_dim=1))
+            return out
+
+        x = np.arange(4 * 16 * 8, dtype=np.float32).reshape(4, 16, 8)
+        np.testing.assert_array_equal(kernel(x, np.array([[20]], np.int32)), x[1, 4:6])
+        for outside in (63, 64, -1):
+            with self.assertRaisesRegex(frontier_nki.RuleError, "index_bounds|out_of_bounds"):
+                kernel(x, np.array([[outside]], np.int32))
+
     def test_arrays_of_six_dimensions(self):
         @nki.jit
         def kernel(x):

@@ -21,7 +21,7 @@ import numpy as np
 
 from .. import _core, arrays, finder, report, session
 
-ADAPTERS = ("moe", "samples", "samples_mx", "nkipy", "accelopt", "autocomp", "autocomp_more", "library", "library_more", "library_route", "library_attention", "library_project", "library_mlp", "library_ranks", "autotune")
+ADAPTERS = ("moe", "samples", "samples_mx", "nkipy", "accelopt", "autocomp", "autocomp_more", "library", "library_more", "library_route", "library_attention", "library_project", "library_mlp", "library_ranks", "library_transformer", "autotune")
 
 
 class Case:
@@ -137,7 +137,11 @@ def rounded(x):
 
 def bf16(x):
     """x as a bf16 array that kernels take, whether or not ml_dtypes is installed."""
-    halves = (rounded(x).view(np.uint32) >> 16).astype(np.uint16)
+    return as_bf16((rounded(x).view(np.uint32) >> 16).astype(np.uint16))
+
+
+def as_bf16(halves):
+    """The bits of bf16 numbers, as such an array."""
     known = arrays.numpy_dtype("bfloat16")
     if known is not None:
         return halves.view(known)

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from . import bf16, rounded
+from . import as_bf16, bf16, rounded
 from .library_more import case
 
 
@@ -91,7 +91,22 @@ def router_topk(module):
         yield f"router_topk {name}", (logits, affinities, found), (wanted, weights, best)
 
 
+def topk_reduce(module):
+    """Rows as an all_to_all left them, each with its token in the last four bytes, rows of nobody between them."""
+    random = np.random.default_rng(113)
+    for cores, tokens, k, h, rows in ((1, 16, 4, 512, 128), (2, 64, 8, 1024, 1024)):
+        x = rounded(random.standard_normal((rows, h), dtype=np.float32))
+        owner = np.full(rows, 1 << 20, np.int32)
+        places = random.permutation(rows)[: tokens * k]
+        owner[places] = np.repeat(np.arange(tokens), k)
+        given = np.concatenate([np.asarray(bf16(x)).view(np.uint16), owner[:, None].view(np.uint16)], 1)
+        got = module.topk_reduce[cores](as_bf16(given), tokens, k)
+        wanted = np.stack([x[owner == t].sum(0, dtype=np.float64) for t in range(tokens)])
+        yield f"topk_reduce {k} rows of {tokens} tokens, cores {cores}", np.asarray(got, np.float32), wanted
+
+
 CASES = [
+    case(37, "experimental/collectives/topk_reduce", topk_reduce, 1.5e-2),
     case(31, "core/topk/rotational_topk", rotational_topk),
     case(31, "core/router_topk/router_topk", router_topk),
 ]
