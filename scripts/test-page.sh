@@ -63,6 +63,16 @@ const painted = () => { // colours of the middle of the first row, between the l
     const seen = new Set(); for (let i = 0; i < data.length; i += 4) seen.add(data.slice(i, i + 3).join()); return seen.size;
 };
 tell_('colours', painted());
+const has = (colour, y, height) => { // whether a colour is in a band of the drawing
+    const ratio = devicePixelRatio || 1, data = ctx.getImageData(LEFT * ratio, y * ratio, (canvas.clientWidth - LEFT - 8) * ratio, height * ratio).data;
+    const wanted = [1, 3, 5].map(k => parseInt(colour.slice(k, k + 2), 16));
+    for (let i = 0; i < data.length; i += 4) if (wanted.every((c, k) => Math.abs(c - data[i + k]) < 3)) return true;
+    return false;
+};
+tell_('memories', D.memory.map(m => m.name).join(' '));
+tell_('occupied', D.memory.map((m, k) => has(dark ? '#4a7a4a' : '#9ccc9c', TOP + shown.length * ROW + k * (MEM + 6), MEM)).join(' '));
+tell_('dark', dark);
+tell_('background', has(dark ? '#161616' : '#ffffff', 0, TOP) && getComputedStyle(document.documentElement).colorScheme === 'light dark');
 const whole = t1 - t0, began = performance.now();
 for (let k = 0; k < 5; k++) draw();
 tell_('draw_ms', Math.round((performance.now() - began) / 5));
@@ -86,9 +96,11 @@ tell_('below', document.querySelector('aside').getBoundingClientRect().top >= do
 const out = document.createElement('pre'); out.id = 'told';
 out.textContent = Object.entries(told).map(([k, v]) => `told ${k}=${v}`).join('\n'); document.body.append(out);
 END
-played() { # PAGE WIDTH: what the user saw
+played() { # PAGE WIDTH OPTION...: what the user saw
     { cat "$1" && echo "<script>" && cat "$work/user.js" && echo "</script>"; } >"$work/played.html"
-    run "$2" "$work/played.html" --dump-dom | grep -o 'told [a-z_]*=[^<]*' | sed 's/^told //'
+    local width=$2
+    shift 2
+    run "$width" "$work/played.html" "$@" --dump-dom | grep -o 'told [a-z_]*=[^<]*' | sed 's/^told //'
 }
 value() { sed -n "s/^$1=//p" <<<"$seen"; }
 
@@ -102,16 +114,21 @@ check search_counts test "$(value found)" = "64 found, Enter shows the next"
 check search_goes_to_the_next test "$(value shown)" = "1 of 64"
 check click_follows_a_line "$(value followed)"
 check legend_tells_the_waits grep -q 'waits for a transfer' <<<"$(value legend)"
+check memory_of_both test "$(value memories)" = "SBUF PSUM"
+check memory_is_drawn test "$(value occupied)" = "true true"
+check light_by_itself test "$(value dark) $(value background)" = "false true"
 check source_beside test "$(value below)" = false
 seen=$(played "$work/page.html" 620)
 check narrow_source_below "$(value below)"
 check narrow_not_sideways test "$(value sideways)" = false
+seen=$(played "$work/page.html" 1400 --blink-settings=preferredColorScheme=0)
+check dark_where_the_system_is test "$(value dark) $(value background) $(value occupied)" = "true true true true"
 seen=$(played "$work/long.html" 1400)
 check hundred_thousand_found test "$(value found)" = "55000 found, Enter shows the next"
 echo "# one drawing of 110,002 instructions: $(value draw_ms) ms"
 run 1400 "$work/page.html" --screenshot="$keep/page.png" >/dev/null
 run 620 "$work/page.html" --screenshot="$keep/narrow.png" >/dev/null
-run 1400 "$work/page.html" --screenshot="$keep/dark.png" --enable-features=WebContentsForceDark --force-dark-mode >/dev/null
+run 1400 "$work/page.html" --screenshot="$keep/dark.png" --blink-settings=preferredColorScheme=0 >/dev/null
 check screenshots test -s "$keep/page.png" -a -s "$keep/narrow.png"
 echo "$passed passed, $failed failed, 0 skipped"
 exit $((failed > 0))

@@ -88,12 +88,13 @@ PyObject *core_time(PyObject *self, PyObject *unused)
     if (status != FR_OK)
         return core_raise(status, &error);
     PyObject *dict = Py_BuildValue(
-        "{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:L,s:L,s:d,s:L,s:L}", "predicted_ns", t.predicted_ns,
+        "{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:L,s:L,s:d,s:L,s:L,s:L}", "predicted_ns", t.predicted_ns,
         "lower_bound_ns", t.lower_bound_ns, "program_order_ns", t.program_order_ns, "launch_ns", t.launch_ns,
         "flops", t.flops, "hbm_read_bytes", t.hbm_read_bytes, "hbm_write_bytes", t.hbm_write_bytes,
         "dma_bytes", t.dma_bytes, "dma_descriptors", t.dma_descriptors, "sbuf_peak_bytes",
         (long long)t.sbuf_peak_bytes, "psum_peak_banks", (long long)t.psum_peak_banks, "spill_bytes",
-        t.spill_bytes, "instructions", (long long)t.instructions, "guessed", (long long)t.guessed);
+        t.spill_bytes, "instructions", (long long)t.instructions, "guessed", (long long)t.guessed,
+        "removed", (long long)t.removed);
     if (dict && (!put(dict, "busy_ns", engine_dict(t.busy_ns)) || !put(dict, "stall_ns", stall_dict(&t)) ||
                  !put(dict, "band", band_dict(&((core_object *)self)->machine, &t))))
         Py_CLEAR(dict);

@@ -85,6 +85,7 @@ def summary(result, machine):
         "spill_bytes": t["spill_bytes"],
         "instructions": t["instructions"],
         "guessed": t["guessed"],
+        "removed": t["removed"],
         "stalls_us": dict(sorted(stalls.items(), key=lambda item: -item[1])),
         "lines": [
             {
@@ -112,7 +113,9 @@ def print_result(result, machine, out):
     s = summary(result, machine)
     print(
         f"{result.name}  on {result.machine}  (simulated; {s['instructions']} instructions, "
-        f"{s['guessed']} of guessed cost)",
+        f"{s['guessed']} of guessed cost"
+        + (f", repeats left out: {s['removed']}" if s["removed"] else "")
+        + ")",
         file=out,
     )
     print(

@@ -1,5 +1,6 @@
 """Tiles: indexing, access patterns and view methods against numpy; registers; errors name lines."""
 
+import io
 import linecache
 import os
 import tempfile
@@ -65,6 +66,27 @@ class Launches(unittest.TestCase):
         self.assertEqual(len(results), before + 1)
         with self.assertRaises(frontier_nki.UsageError):
             frontier_nki.time_launches("some")
+
+
+class Repeats(unittest.TestCase):
+    def test_what_the_older_compiler_leaves_out_is_told(self):
+        for machine, left_out in (("trn1", 1), ("trn2", 0)):
+
+            @nki.jit(platform_target=machine)
+            def twice(x):
+                out = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+                for _ in range(2):
+                    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+                    nisa.dma_copy(dst=tile, src=x)
+                    nisa.dma_copy(dst=out, src=tile)
+                return out
+
+            twice(np.zeros((128, 64), np.float32))
+            result, shown = frontier_nki.results[-1], io.StringIO()
+            self.assertEqual(result.time["removed"], left_out)
+            core = frontier_nki._core.Core(frontier_nki.session.machine_named(machine)[1])
+            frontier_nki.report.print_result(result, core.machine, shown)
+            self.assertEqual("repeats left out: 1" in shown.getvalue(), left_out == 1)
 
 
 class Strays(unittest.TestCase):
