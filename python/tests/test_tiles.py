@@ -322,6 +322,27 @@ class Tiles(unittest.TestCase):
             with self.assertRaisesRegex(frontier_nki.RuleError, "index_bounds|out_of_bounds"):
                 kernel(x, np.array([[outside]], np.int32))
 
+    def test_a_transfer_outside_is_skipped(self):
+        @nki.jit
+        def kernel(x, place):
+            cache = nl.ndarray((32, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+            tile = nl.ndarray((2, 8), dtype=x.dtype, buffer=nl.sbuf)
+            start = nl.ndarray((1, 1), dtype=nl.uint32, buffer=nl.sbuf)
+            nisa.dma_copy(dst=cache, src=x)
+            nisa.dma_copy(dst=start, src=place)
+            nisa.memset(dst=tile, value=-1)
+            where = cache.ap([[8, 2], [1, 8]], scalar_offset=start, indirect_dim=0)
+            nisa.dma_copy(dst=where, src=tile, oob_mode=nisa.oob_mode.skip)
+            nisa.dma_copy(dst=tile, src=where, oob_mode=nisa.oob_mode.skip)
+            return cache
+
+        x = np.arange(32 * 8, dtype=np.float32).reshape(32, 8)
+        for place in (3, 30, 31, 32, 0xFFFFFFFF):
+            wanted = x.copy()
+            if place < 31:
+                wanted[place : place + 2] = -1
+            np.testing.assert_array_equal(kernel(x, np.array([[place]], np.uint32)), wanted)
+
     def test_arrays_of_six_dimensions(self):
         @nki.jit
         def kernel(x):

@@ -116,7 +116,7 @@ void fr_neuron_zero_unbegun(fr_neuron *core, const fr_neuron_view *view);
 
 /* Geometry of views (view.c). */
 fr_status fr_neuron_view_check(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,
-                               const char *name, fr_error *error);
+                               const char *name, bool *outside, fr_error *error);
 fr_neuron_region fr_neuron_region_of(const fr_neuron_view *view, int write);
 /* `view` with a scalar dynamic offset added in; a static one unchanged. */
 fr_neuron_view fr_neuron_resolved(const fr_neuron_view *view);

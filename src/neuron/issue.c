@@ -16,6 +16,7 @@ typedef struct call_site {
     const fr_neuron *core;
     const fr_neuron_call *call;
     fr_neuron_engine engine;
+    bool outside; /* a dynamic offset is, and the transfer may be skipped: nothing moves */
     fr_error *error;
 } call_site;
 
@@ -150,10 +151,21 @@ static fr_status check_pattern(const call_site *site, const fr_neuron_view *view
                             "%s walks %d dimensions of each partition", name, lanes.row.dims);
 }
 
-static fr_status check_view(const call_site *site, const fr_neuron_view *view,
-                            const fr_neuron_parameter *parameter)
+/* Whether a transfer whose dynamic offset lies outside moves nothing instead of being refused. */
+static bool may_skip(const fr_neuron_call *call)
 {
-    FR_TRY(fr_neuron_view_check(site->core, site->call, view, parameter->name, site->error));
+    const fr_neuron_parameter *parameters = call->instruction->parameters;
+    for (int i = 0; i < FR_NEURON_PARAMETERS && parameters[i].name; i++)
+        if (strcmp(parameters[i].name, "oob_mode") == 0)
+            return call->argument[i].number == 1;
+    return false;
+}
+
+static fr_status check_view(call_site *site, const fr_neuron_view *view, const fr_neuron_parameter *parameter)
+{
+    bool skip = view->index && !view->whole_rows && may_skip(site->call);
+    FR_TRY(fr_neuron_view_check(site->core, site->call, view, parameter->name, skip ? &site->outside : NULL,
+                                site->error));
     FR_TRY(check_reach(site, view, parameter->name));
     if (!parameter->scattered)
         FR_TRY(check_start(site, view, parameter->name));
@@ -166,7 +178,7 @@ static fr_status check_view(const call_site *site, const fr_neuron_view *view,
 static fr_status check_data(const call_site *site, const fr_neuron_view *view, const char *name)
 {
     fr_neuron_fill fill = view->tensor->written->fill;
-    if (!site->core->compute || fill == FR_NEURON_FULL || (view->whole_rows && fill != FR_NEURON_EMPTY) ||
+    if (!site->core->compute || site->outside || fill == FR_NEURON_FULL || (view->whole_rows && fill != FR_NEURON_EMPTY) ||
         fr_neuron_written(site->core, view))
         return FR_OK;
     return fr_neuron_refuse(site->core, site->call, FR_NEURON_RULE_uninitialised_read, site->error,
@@ -174,7 +186,7 @@ static fr_status check_data(const call_site *site, const fr_neuron_view *view, c
                             view->tensor->layout.name ? view->tensor->layout.name : "memory");
 }
 
-static fr_status check_argument_views(const call_site *site, const fr_neuron_parameter *parameter,
+static fr_status check_argument_views(call_site *site, const fr_neuron_parameter *parameter,
                                       const fr_neuron_argument *argument)
 {
     bool list = parameter->kind == FR_NEURON_READ_LIST;
@@ -188,7 +200,7 @@ static fr_status check_argument_views(const call_site *site, const fr_neuron_par
     return FR_OK;
 }
 
-static fr_status check_views(const call_site *site)
+static fr_status check_views(call_site *site)
 {
     const fr_neuron_parameter *parameters = site->call->instruction->parameters;
     for (int i = 0; i < FR_NEURON_PARAMETERS && parameters[i].name; i++)
@@ -399,7 +411,7 @@ fr_status fr_neuron_issue(fr_neuron *core, const fr_neuron_call *call, fr_error 
     FR_TRY(fr_neuron_records_ready(core, count / 4 + 1, error));
     fr_neuron_cost cost = {.engine = site.engine, .dynamic = dynamic};
     call->instruction->price(core, call, site.engine, &cost);
-    if (core->compute || site.engine == FR_NEURON_SYNC) {
+    if (!site.outside && (core->compute || site.engine == FR_NEURON_SYNC)) {
         fr_neuron_scratch_reset(core);
         FR_TRY(prepare_written(core, call, error));
         FR_TRY(call->instruction->execute(core, call, site.engine, error));

@@ -195,13 +195,18 @@ static fr_status check_index(const fr_neuron *core, const fr_neuron_call *call, 
     return FR_OK;
 }
 
-/* A dynamic offset must keep the view inside. Lists of rows are checked where they are used: a transfer
- * may skip bad ones. */
+/* A dynamic offset must keep the view inside, or is told as `outside` to one who skips such transfers. Lists
+ * of rows are checked where they are used. */
 static fr_status check_moved(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,
-                             const char *name, fr_error *error)
+                             const char *name, bool *outside, fr_error *error)
 {
     int64_t value = fr_neuron_index_value(view, 0);
-    if (view->index_limit > 0 && (value < 0 || value >= view->index_limit))
+    bool beyond = view->index_limit > 0 && (value < 0 || value >= view->index_limit);
+    if (outside && beyond) {
+        *outside = true;
+        return FR_OK;
+    }
+    if (beyond)
         return fr_neuron_refuse(core, call, FR_NEURON_RULE_index_bounds, error,
                                 "%s: its dynamic offset is %lld, 0 to %lld are inside", name,
                                 (long long)value, (long long)view->index_limit - 1);
@@ -209,7 +214,11 @@ static fr_status check_moved(const fr_neuron *core, const fr_neuron_call *call, 
         view->index_stride < -((int64_t)1 << 31))
         return fr_neuron_misuse(core, call, error, "%s: a dynamic offset of %lld", name, (long long)value);
     fr_neuron_view moved = fr_neuron_resolved(view);
-    return check_inside(core, call, &moved, name, error);
+    fr_status inside = check_inside(core, call, &moved, name, error);
+    if (!outside || inside == FR_OK)
+        return inside;
+    *outside = true;
+    return FR_OK;
 }
 
 static int64_t tensor_start(const fr_neuron_tensor *tensor)
@@ -218,7 +227,7 @@ static int64_t tensor_start(const fr_neuron_tensor *tensor)
 }
 
 fr_status fr_neuron_view_check(const fr_neuron *core, const fr_neuron_call *call, const fr_neuron_view *view,
-                               const char *name, fr_error *error)
+                               const char *name, bool *outside, fr_error *error)
 {
     FR_TRY(check_shape(core, call, view, name, error));
     fr_neuron_memory memory = view->tensor->layout.memory;
@@ -237,7 +246,7 @@ fr_status fr_neuron_view_check(const fr_neuron *core, const fr_neuron_call *call
     if (view->whole_rows)
         return check_inside(core, call, view, name, error);
     return core->compute || view->index->layout.memory == FR_NEURON_REGISTER
-               ? check_moved(core, call, view, name, error)
+               ? check_moved(core, call, view, name, outside, error)
                : FR_OK;
 }
 

@@ -172,7 +172,8 @@ def mask_of_blocks(block, size, cores):
 
 
 def in_blocks(module):
-    """The cache as a pool of blocks which a table deals out; the place to write is a row of the pool."""
+    """The cache as a pool of blocks which a table deals out; the place to write is a row of the pool. The last sequence
+    says with a row outside that nothing of it is to be written."""
     random = np.random.default_rng(153)
     for name, cores, size, options in (
         ("blocks of 32", 1, 32, dict(b=2, new=1, h=512, heads=4, d=128, length=512)),
@@ -184,19 +185,21 @@ def in_blocks(module):
         block.used = block.used // size * size + np.minimum(block.used % size, size - block.new)
         out, k, v = block.wanted()
         places = table[np.arange(block.b), block.used // size] * size + block.used % size
+        places = places.astype(np.uint32)
+        places[-1] = 0xFFFFFFFF
         pools, wanted = [], [out]
         for cache, new in ((block.keys, k), (block.values, v)):
             pool = np.empty((block.b * each, size, block.d), np.float32)
             pool[table.reshape(-1)] = cache.reshape(-1, size, block.d)
             pools.append(bf16(pool))
             flat = pool.reshape(1, -1, block.d)
-            for b, place in enumerate(places):
+            for b, place in enumerate(places[:-1]):
                 flat = written(flat, [place], new[b : b + 1])
             wanted.append(flat.reshape(pool.shape))
         got = module.attention_block_tkg[cores](
             **block.given(
                 update_cache=True,
-                kv_cache_update_idx=places[:, None].astype(np.uint32),
+                kv_cache_update_idx=places[:, None],
                 attention_mask=mask_of_blocks(block, size, cores),
                 active_blocks_table=table.astype(np.uint32),
                 K_cache=pools[0],

@@ -212,7 +212,7 @@ const fr_neuron_instruction fr_neuron_i_dma_compute = {
          {.name = "oob_mode",
           .kind = FR_NEURON_CHOICE,
           .choices = FR_NEURON_OOB_MODES,
-          .text = "a row outside is an error, or skipped"}},
+          .text = "a row or dynamic offset outside is an error, or skipped"}},
     .semantics = "dst = sum of srcs in fp32, then cast. With a list of rows on dst: dst[list] += the other "
                  "source; on a source: "
                  "dst += source[list].",

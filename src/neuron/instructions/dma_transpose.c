@@ -176,7 +176,7 @@ const fr_neuron_instruction fr_neuron_i_dma_transpose = {
          {.name = "oob_mode",
           .kind = FR_NEURON_CHOICE,
           .choices = FR_NEURON_OOB_MODES,
-          .text = "a row outside is an error, or skipped"}},
+          .text = "a row or dynamic offset outside is an error, or skipped"}},
     .semantics = "dst = src with its axes reversed (of four: the outer two swapped). With a list of rows, "
                  "row list[i] becomes "
                  "column i; a list of several columns is read column by column.",
