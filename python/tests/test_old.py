@@ -46,6 +46,36 @@ class Indices(unittest.TestCase):
 
 
 class Kernels(unittest.TestCase):
+    def test_rows_that_a_tile_lists(self):
+        """Gather, scatter, and adding into rows; a column outside of a row is refused."""
+
+        @nki.jit
+        def kernel(x, places, width):
+            out = nl.ndarray((128, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+            sums = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+            i, j = nl.arange(128)[:, None], nl.arange(width)[None, :]
+            for t in nl.affine_range(2):
+                nl.store(sums[t * 128 + i, nl.arange(16)[None, :]], nl.load(x[t * 128 + i, nl.arange(16)[None, :]]))
+            rows = nl.load(places)
+            found = nl.load(x[rows, 2 + j])
+            nl.store(out, found)
+            nl.atomic_rmw(sums[rows, 2 + j], value=found, op=np.add)
+            nl.atomic_rmw(sums[rows, 10:12], value=1.0, op=np.add)
+            return out, sums
+
+        x, places = normal(256, 16), np.random.default_rng(1).permutation(256)[:128, None].astype(np.int32)
+        out, sums = kernel(x, places, 8)
+        wanted = x.copy()
+        wanted[places[:, 0], 2:10] *= 2
+        wanted[places[:, 0], 10:12] += 1
+        np.testing.assert_array_equal(out, x[places[:, 0], 2:10])
+        np.testing.assert_array_equal(sums, wanted)
+        with self.assertRaisesRegex(frontier_nki.RuleError, "out_of_bounds"):
+            kernel(x, places, 15)
+        places[5] = places[4]
+        with self.assertRaisesRegex(frontier_nki.RuleError, "twice"):
+            kernel(x, places, 8)
+
     def test_masked_rows_and_operators(self):
         @nki.jit
         def kernel(x, y):

@@ -101,9 +101,15 @@ def store(dst, value=None, mask=None, **options):
 
 
 def atomic_rmw(dst, value, op, mask=None, **options):
-    raise _core.UsageError(
-        "nl.atomic_rmw: use nisa.dma_compute with vector_offset, which adds into rows of HBM"
-    )
+    """dst[rows, ...] += value in HBM. The DMA engines add in fp32; a row listed twice is refused, as dma_compute does."""
+    if getattr(op, "__name__", getattr(op, "name", None)) != "add":
+        raise _core.UsageError(f"nl.atomic_rmw: op {op}; it adds (np.add)")
+    if mask is not None or not dst.is_indirect():
+        raise _core.UsageError("nl.atomic_rmw: dst is tensor[rows, ...] with rows listed in SBUF, and no mask")
+    value = ops.tile(value if ops.is_tile(value) else ops.full(dst.shape, value, dst.dtype))
+    if value.memory == "psum":
+        value = ops.tile(ops.copy(value))
+    ops.issue("dma_compute", dst=dst, srcs=[dst, value], reduce_op=language.OPERATORS["add"])
 
 
 class _Region:

@@ -17,10 +17,22 @@ class OldTile(_core.Tile):
 
     def __getitem__(self, key):
         items = key if isinstance(key, tuple) else (key,)
-        for item in items:
-            if isinstance(item, Index):
-                return self._indexed(items)
-        return _core.Tile.__getitem__(self, key)
+        indexed = any(isinstance(item, Index) for item in items)
+        if self.memory == "hbm" and (isinstance(items[0], _core.Tile) or hasattr(items[0], "__nki_tile__")):
+            if indexed or items[0].shape[0] > 1:
+                return self._rows(items)
+        return self._indexed(items) if indexed else _core.Tile.__getitem__(self, key)
+
+    def _rows(self, items):
+        """tensor[rows, ...]: the rows of HBM that a column of SBUF lists."""
+        from .. import ops
+        from .value import check_reach
+
+        rank = max((item.ndim for item in items[1:] if isinstance(item, Index)), default=1)
+        every = Index((self.shape[0],) + (1,) * (rank - 1), 0, (1,) + (0,) * (rank - 1))
+        view = self._indexed((every, *items[1:]))
+        check_reach(view, view.reach, [slice(0, size) for size in view.shape])
+        return view.vector_select(0, ops.tile(items[0]))
 
     def _indexed(self, items):
         items = _spell_out(items, self.ndim)

@@ -43,11 +43,13 @@ def _cut(tile, box, shape):
     whole = all(s == slice(0, n) for s, n in zip(key, tile.shape))
     reach = getattr(tile, "reach", None)
     if reach:
-        _check_reach(tile, reach, key)
+        check_reach(tile, reach, key)
+    if not whole and key[0].start and tile.is_indirect():
+        raise _core.UsageError("a mask over listed rows leaves out rows at the end only")
     return tile if whole else _core.Tile.__getitem__(tile, tuple(key))
 
 
-def _check_reach(tile, reach, key):
+def check_reach(tile, reach, key):
     limits = [(s.start, s.stop) for s in key]
     for dim, (size, constant, coefficients) in enumerate(reach):
         low = constant + sum(min(k * a, k * (b - 1)) for k, (a, b) in zip(coefficients, limits))
