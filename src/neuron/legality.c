@@ -157,3 +157,21 @@ double fr_neuron_stream_cycles(const fr_neuron *core, const fr_neuron_call *call
         return rows && sbuf ? n / 4 : rows || sbuf ? n / 2 : n;
     return engine == FR_NEURON_SCALAR && generation >= 4 && (rows || sbuf) ? n / 2 : n;
 }
+
+fr_status fr_neuron_transposed_slots(const fr_neuron *core, const fr_neuron_call *call, int which,
+                                     fr_error *error)
+{
+    const fr_neuron_view *view = &call->argument[which].view;
+    const fr_neuron_layout *layout = fr_neuron_tensor_layout(view->tensor);
+    if (fr_neuron_machine_of(core)->generation < 3 || fr_neuron_dtype_bytes(view->dtype) != 1 ||
+        fr_neuron_dtype_integer(view->dtype))
+        return FR_OK;
+    bool slots = (view->offset + (layout->placed ? layout->byte_offset : 0)) % 2 == 0;
+    for (int i = 0; i < view->dims; i++)
+        slots = slots && (view->size[i] == 1 || view->stride[i] % 2 == 0);
+    if (slots)
+        return FR_OK;
+    return fr_neuron_refuse(core, call, FR_NEURON_RULE_transpose_slots, error,
+                            "%s is %s without a byte between its numbers", argument_name(call, which),
+                            fr_neuron_dtype_name(view->dtype));
+}

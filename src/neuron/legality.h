@@ -43,4 +43,8 @@ double fr_neuron_floored(const fr_neuron *core, fr_neuron_engine engine, double 
 double fr_neuron_stream_cycles(const fr_neuron *core, const fr_neuron_call *call, int dst, int src,
                                fr_neuron_engine engine);
 
+/* From generation 3 on Tensor puts the float8 numbers it transposes into slots of 16 bits. */
+fr_status fr_neuron_transposed_slots(const fr_neuron *core, const fr_neuron_call *call, int which,
+                                     fr_error *error);
+
 #endif

@@ -242,6 +242,14 @@ static const fr_neuron_rule RULES[FR_NEURON_RULE_COUNT] = {
          "transpose in blocks, or with dma_transpose",
          "t = nl.ndarray((64, 128), dtype=nl.float32, buffer=nl.sbuf)\n"
          "nisa.nc_transpose(dst=t, data=a, engine=nisa.engine.vector)"},
+    [FR_NEURON_RULE_transpose_slots] =
+        {"transpose_slots",
+         "From generation 3 on Tensor transposes float8 into slots of 16 bits: the numbers of dst lie 2 apart.",
+         "make the tile twice as wide, [F, P, 2], and pass [:, :, 0]; or transpose the bytes as bfloat16",
+         "t = nl.ndarray((128, 64), dtype=nl.float8_e4m3, buffer=nl.sbuf)\n"
+         "p = nl.ndarray((64, 128), dtype=nl.float8_e4m3, buffer=nl.psum)\n"
+         "nisa.tensor_copy(dst=t, src=a)\n"
+         "nisa.nc_transpose(dst=p, data=t, engine=nisa.engine.tensor)"},
     [FR_NEURON_RULE_uninitialised_read] =
         {"uninitialised_read", "Memory is read only after it was written.",
          "write the whole tile first (memset, dma_copy), or read the part that was written",

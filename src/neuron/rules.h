@@ -44,6 +44,7 @@
     RULE(shuffle_mask)                                                                                       \
     RULE(size_limit)                                                                                         \
     RULE(transpose_shape)                                                                                    \
+    RULE(transpose_slots)                                                                                    \
     RULE(uninitialised_read)                                                                                 \
     RULE(value)
 

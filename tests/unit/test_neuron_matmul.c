@@ -334,6 +334,29 @@ TEST(transposes_on_tensor_and_vector)
     }
 }
 
+TEST(float8_transposes_into_slots_of_16_bits)
+{
+    neuron_begin(&f, "trn2");
+    fr_neuron_tensor *a = sbuf(FR_NEURON_FLOAT8_E4M3, 40, 24);
+    fr_neuron_tensor *packed = psum(FR_NEURON_FLOAT8_E4M3, 24, 40), *wide = psum(FR_NEURON_FLOAT8_E4M3, 24, 80);
+    CHECK_RULE(transpose(packed, a, FR_NEURON_TENSOR), "transpose_slots");
+    neuron_fill(&f, wide, 1);
+    fr_neuron_view views[2] = {whole(wide), whole(a)};
+    views[0].size[0] = 40;
+    views[0].stride[0] = 2;
+    fr_neuron_call call = neuron_call("nc_transpose", 2, views);
+    CHECK_DONE(neuron_issue(&f, &call));
+    float *in = neuron_get(a), *out = neuron_get(wide);
+    for (int p = 0; p < 40; p++)
+        for (int k = 0; k < 24; k++)
+            CHECK(out[k * 80 + 2 * p] == in[p * 24 + k]);
+    free(in);
+    free(out);
+    call.argument[0].view.offset = 1;
+    CHECK_RULE(neuron_issue(&f, &call), "transpose_slots");
+    neuron_end(&f);
+}
+
 TEST(memset_in_every_dtype)
 {
     neuron_begin(&f, "trn3");

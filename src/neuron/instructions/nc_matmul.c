@@ -5,6 +5,7 @@
  * sum was begun and overwrites the rest. Transpose mode moves bits instead of multiplying from generation
  * 3 on. */
 #include "neuron/instructions.h"
+#include "neuron/legality.h"
 #include "neuron/matmul.h"
 
 enum {
@@ -75,7 +76,9 @@ static fr_status check_sum(const fr_neuron *core, const fr_neuron_call *call, fr
     int generation = core->machine->generation;
     bool moved = flag(call, TRANSPOSE) && generation >= 3 &&
                  (dtype == in || dtype == call->argument[MOVING].view.dtype);
-    if (dtype == FR_NEURON_FLOAT32 || moved || (generation >= 4 && dtype == FR_NEURON_BFLOAT16))
+    if (moved && dtype != FR_NEURON_FLOAT32)
+        return fr_neuron_transposed_slots(core, call, DST, error);
+    if (dtype == FR_NEURON_FLOAT32 || (generation >= 4 && dtype == FR_NEURON_BFLOAT16))
         return FR_OK;
     return fr_neuron_refuse(core, call, FR_NEURON_RULE_matmul_dtypes, error, "dst is %s on generation %d",
                             fr_neuron_dtype_name(dtype), generation);
@@ -255,8 +258,8 @@ const fr_neuron_instruction fr_neuron_i_nc_matmul = {
               "bank before "
               "generation 4. float32 and tfloat32 only with each other, e4m3 not with e4m3fn. dst float32 "
               "(bfloat16 too "
-              "from generation 4 on; the input's dtype for is_transpose). Tiles of 64 or 128 (32 from "
-              "generation 3 on).",
+              "from generation 4 on; the input's dtype for is_transpose, float8 in slots of 16 bits). "
+              "Tiles of 64 or 128 (32 from generation 3 on).",
     .cost = "max(N, min(64, M)) cycles of Tensor: once for 8 and 16 bits and tfloat32, 4 times for float32, "
             "twice with a onezero "
             "hint or is_transpose. Loading the stationary operand hides behind the product before.",

@@ -3,6 +3,7 @@
  * multiplies, so that one infinity or NaN spoils the row of the result it meets zeros in. */
 #include "neuron/instructions.h"
 #include "neuron/core.h"
+#include "neuron/legality.h"
 
 #include <math.h>
 #include <string.h>
@@ -32,6 +33,7 @@ static fr_status check(const fr_neuron *core, const fr_neuron_call *call, fr_neu
     if (engine == FR_NEURON_TENSOR) {
         FR_TRY(fr_neuron_memory_allowed(core, call, DATA, FR_NEURON_IN(FR_NEURON_SBUF), error));
         FR_TRY(fr_neuron_memory_allowed(core, call, DST, FR_NEURON_IN(FR_NEURON_PSUM), error));
+        FR_TRY(fr_neuron_transposed_slots(core, call, DST, error));
     }
     FR_TRY(fr_neuron_same_dtype(core, call, DST, DATA, error));
     if (fits(data, most) && dst->partitions == fr_neuron_view_free(data) &&
@@ -119,7 +121,8 @@ const fr_neuron_instruction fr_neuron_i_nc_transpose = {
                  "2 a value that is "
                  "not finite makes the other elements of its row of dst NaN.",
     .limits =
-        "Equal dtypes. Tensor: at most 128 x 128, SBUF to PSUM. Vector: at most 32 x 32, any memory on chip.",
+        "Equal dtypes. Tensor: at most 128 x 128, SBUF to PSUM; float8 lands in slots of 16 bits from "
+        "generation 3 on (dst's numbers are 2 apart). Vector: at most 32 x 32, any memory on chip.",
     .cost = "Tensor: max(P, min(64, F)) cycles, twice that for 32 bits (four times before generation 3). "
             "Vector: F, 64 at "
             "least.",
