@@ -204,17 +204,20 @@ static void print_rule(cli_run *run, json_t *list, const fr_neuron_rule *rule)
     }
 }
 
-/* The machine's rules, which are errors, then the compiler's, which are warnings. */
+/* The machine's rules and those of ranks, which are errors, then the compiler's, which are warnings. */
 static fr_status run_rules(cli_run *run, fr_error *error)
 {
     (void)error;
-    int machine, language;
+    int machine, language, collective;
     const fr_neuron_rule *rules = fr_neuron_rules(&machine);
+    const fr_neuron_rule *ranks = fr_neuron_collective_rules(&collective);
     const fr_neuron_rule *python = fr_neuron_language_rules(&language);
     json_t *list = json_array();
     cli_put(run, "rules", list);
     for (int i = 0; i < machine; i++)
         print_rule(run, list, &rules[i]);
+    for (int i = 0; i < collective; i++)
+        print_rule(run, list, &ranks[i]);
     for (int i = 0; i < language; i++)
         print_rule(run, list, &python[i]);
     return FR_OK;

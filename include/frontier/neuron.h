@@ -357,6 +357,8 @@ typedef struct fr_neuron_rule {
 const fr_neuron_rule *fr_neuron_rules(int *count);
 /* What Python kernels may be written in: warnings, as a simulator runs more than the compiler takes. */
 const fr_neuron_rule *fr_neuron_language_rules(int *count);
+/* What ranks keep that meet in nki.collectives: errors, of the Python package. */
+const fr_neuron_rule *fr_neuron_collective_rules(int *count);
 
 /* ---- the core -------------------------------------------------------------------------------------- */
 

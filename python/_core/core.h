@@ -139,6 +139,7 @@ PyObject *core_timeline(PyObject *self, PyObject *columns);
 PyObject *table_instructions(PyObject *module, PyObject *unused);
 PyObject *table_rules(PyObject *module, PyObject *unused);
 PyObject *table_language_rules(PyObject *module, PyObject *unused);
+PyObject *table_collective_rules(PyObject *module, PyObject *unused);
 PyObject *table_dtypes(PyObject *module, PyObject *unused);
 PyObject *table_operators(PyObject *module, PyObject *unused);
 

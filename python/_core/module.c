@@ -92,6 +92,7 @@ static PyMethodDef functions[] = {
     {"instructions", table_instructions, METH_NOARGS, "the descriptor table"},
     {"rules", table_rules, METH_NOARGS, "the rules"},
     {"language_rules", table_language_rules, METH_NOARGS, "what Python the compiler takes"},
+    {"collective_rules", table_collective_rules, METH_NOARGS, "what ranks that meet must keep"},
     {"dtypes", table_dtypes, METH_NOARGS, "{name: bytes}"},
     {"operators", table_operators, METH_NOARGS, "names of ALU operators and activation functions"},
     {"reference", reference_run, METH_VARARGS, "one pass of an operator of the trainer"},

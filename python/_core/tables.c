@@ -68,6 +68,15 @@ PyObject *table_language_rules(PyObject *module, PyObject *unused)
     return rules_of(table, count);
 }
 
+PyObject *table_collective_rules(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    int count;
+    const fr_neuron_rule *table = fr_neuron_collective_rules(&count);
+    return rules_of(table, count);
+}
+
 PyObject *table_dtypes(PyObject *module, PyObject *unused)
 {
     (void)module;

@@ -40,8 +40,9 @@ class ReplicaGroup:
         self.groups = [list(group) for group in groups or []]
 
 
-def _refuse(call, what, fix):
-    raise _core.RuleError(f"{call}: {what}\n  fix: {fix}")
+def _refuse(call, rule, what, fix):
+    """By the name of a rule of src/neuron/collective_rules.c."""
+    raise _core.RuleError(f"{call}: {rule}: {what}\n  fix: {fix}")
 
 
 def _line():
@@ -77,21 +78,21 @@ class Call:
     def check_tensors(self):
         tiles = self.sources + self.targets
         if not self.sources or any(not isinstance(tile, _core.Tile) for tile in tiles):
-            _refuse(self, "srcs and dsts are lists of tensors", "srcs=[a], dsts=[b]")
+            _refuse(self, "collective_tensors", "srcs and dsts are lists of tensors", "srcs=[a], dsts=[b]")
         memories = {tile.memory for tile in tiles}
         if len(memories) > 1 or "psum" in memories:
-            _refuse(self, f"tensors in {', '.join(sorted(memories))}", "all in HBM or all in SBUF")
+            _refuse(self, "collective_tensors", f"tensors in {', '.join(sorted(memories))}", "all in HBM or all in SBUF")
         if "sbuf" in memories and not self.details.get("sbuf", True):
-            _refuse(self, "tensors in SBUF", "this collective moves HBM tensors only")
+            _refuse(self, "collective_tensors", "tensors in SBUF", "this collective moves HBM tensors only")
         if "sbuf" in memories and len(self.targets) > self.details.get("channels", 1):
-            _refuse(self, f"{len(self.targets)} tensors in SBUF", "several tensors at once only in HBM")
+            _refuse(self, "collective_tensors", f"{len(self.targets)} tensors in SBUF", "several tensors at once only in HBM")
         if len(self.targets) * (len(self.sources) // len(self.targets)) != len(self.sources):
-            _refuse(self, f"{len(self.sources)} sources, {len(self.targets)} destinations", "one each")
+            _refuse(self, "collective_tensors", f"{len(self.sources)} sources, {len(self.targets)} destinations", "one each")
         for tile in self.sources:
             if not (tile.filled or session.options.timing_only):
-                _refuse(self, f"'{tile.name}' is sent and was never written, or not all of it", "write it first")
+                _refuse(self, "collective_unwritten", f"'{tile.name}' is sent and was never written, or not all of it", "write it first")
             if tile.dtype_name != self.targets[0].dtype_name:
-                _refuse(self, f"{tile.dtype_name} into {self.targets[0].dtype_name}", "give both one dtype")
+                _refuse(self, "collective_tensors", f"{tile.dtype_name} into {self.targets[0].dtype_name}", "give both one dtype")
 
     def members(self, rank):
         """The ranks that meet here, this one among them, in the order of the group."""
@@ -101,6 +102,7 @@ class Call:
         if ranks != list(range(size)):
             _refuse(
                 self,
+                "collective_group",
                 f"replica groups {lists} of a world of {size} ranks",
                 "every rank is in one list, once",
             )
@@ -118,6 +120,7 @@ class Call:
             ):
                 _refuse(
                     self,
+                    "collective_agreement",
                     f"rank {members[0]} has {self.signature()[:3]}, rank {rank} {call.signature()[:3]} in {call}",
                     "all ranks of a group call one collective with the same shapes, dtypes and groups",
                 )
@@ -130,9 +133,8 @@ class Call:
                 if value is None:
                     continue
                 if value.shape != tuple(target.shape):
-                    _refuse(
-                        call, f"{value.shape} into '{target.name}' of {tuple(target.shape)}", "size the destination"
-                    )
+                    what = f"{value.shape} into '{target.name}' of {tuple(target.shape)}"
+                    _refuse(call, "collective_shape", what, "size the destination")
                 arrays.receive(target, value)
 
     def cost(self, ranks):
@@ -164,7 +166,7 @@ def _reduced(items, op, dtype):
 def _operation(op):
     name = str(getattr(op, "__name__", getattr(op, "name", op)))
     if name not in OPERATIONS:
-        raise _core.RuleError(f"op={name}\n  fix: a collective reduces with nl.add, nl.minimum or nl.maximum")
+        raise _core.RuleError(f"collective_operation: op={name}\n  fix: a collective reduces with nl.add, nl.minimum or nl.maximum")
     return name
 
 
@@ -181,7 +183,7 @@ def _joined(items, axis):
 def _part(array, count, place, name):
     if array.shape[0] % count:
         raise _core.RuleError(
-            f"{name}: {array.shape[0]} rows over {count} ranks\n  fix: make the first dimension a multiple of it"
+            f"{name}: collective_dimension: {array.shape[0]} rows over {count} ranks\n  fix: make the first dimension a multiple of it"
         )
     step = array.shape[0] // count
     return array[place * step : (place + 1) * step]
@@ -189,7 +191,7 @@ def _part(array, count, place, name):
 
 def _axis(name, axis, allowed):
     if axis not in allowed:
-        raise _core.RuleError(f"{name}: collective_dim={axis}\n  fix: it is one of {allowed}")
+        raise _core.RuleError(f"{name}: collective_dimension: collective_dim={axis}\n  fix: it is one of {allowed}")
 
 
 # ---- the collectives ----
@@ -231,7 +233,7 @@ def collective_permute(srcs, dsts, source_target_pairs, priority=None, name=None
     sources, targets = [a for a, _ in pairs], [b for _, b in pairs]
     if len(set(sources)) < len(pairs) or len(set(targets)) < len(pairs) or len(srcs) != 1:
         raise _core.RuleError(
-            f"collective_permute: pairs {pairs}\n  fix: one tensor; a rank sends once at most and receives once at most"
+            f"collective_permute: collective_route: pairs {pairs}\n  fix: one tensor; a rank sends once at most and receives once at most"
         )
 
     def work(read, place, k, members):
@@ -239,14 +241,15 @@ def collective_permute(srcs, dsts, source_target_pairs, priority=None, name=None
 
     call = Call("collective_permute", srcs, dsts, None, work, sbuf=False, pairs=tuple(pairs))
     if not all(0 <= rank < session.world.size for rank in sources + targets):
-        _refuse(call, f"pairs {pairs} outside of a world of {session.world.size} ranks", "number ranks from 0")
+        what = f"pairs {pairs} outside of a world of {session.world.size} ranks"
+        _refuse(call, "collective_route", what, "number ranks from 0")
     _meet(call)
 
 
 def _channels(name, lists, channel_ids):
     if list(channel_ids) != list(range(len(lists))) or len(lists) > 4 or any(len(item) != 1 for item in lists):
         raise _core.RuleError(
-            f"{name}: {len(lists)} channels, channel_ids {list(channel_ids)}\n"
+            f"{name}: collective_route: {len(lists)} channels, channel_ids {list(channel_ids)}\n"
             f"  fix: 1 to 4 channels numbered from 0, one tensor each"
         )
     return [item[0] for item in lists]
@@ -281,7 +284,7 @@ def collective_permute_implicit_current_processing_rank_id(iteration_id, replica
     mine = rank_id()
     ring = next((group for group in _lists(replica_group) if mine in group), None)
     if ring is None:
-        raise _core.RuleError(f"rank {mine} is in no replica group\n  fix: every rank is in one list, once")
+        raise _core.RuleError(f"collective_group: rank {mine} is in no replica group\n  fix: every rank is in one list, once")
     return isa.register_alloc(ring[(ring.index(mine) - int(iteration_id)) % len(ring)])
 
 

@@ -120,7 +120,7 @@ class World:
             f"rank {j} {'waits in ' + str(r.call) if r.call else 'has ended'}" for j, r in enumerate(self.all)
         ]
         return _core.RuleError(
-            "deadlock: " + "; ".join(stands) + "\n  fix: every rank of a replica group calls the same "
+            "collective_deadlock: " + "; ".join(stands) + "\n  fix: every rank of a replica group calls the same "
             "collectives in the same order"
         )
 

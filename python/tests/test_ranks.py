@@ -5,7 +5,7 @@ import unittest
 import numpy as np
 
 import frontier_nki
-from frontier_nki import collective_time, session
+from frontier_nki import _core, collective_time, session
 
 frontier_nki.install()
 
@@ -199,6 +199,20 @@ class Refusals(unittest.TestCase):
         self.refused("outside of a world of 2", lambda s, d: ncc.collective_permute([s], [d], [(0, 5)]))
         self.refused("8 rows over 3", lambda s, d: ncc.all_to_all([s], [d], group(3), 0), n=3)
 
+    def test_every_rule_by_its_example(self):
+        for rule in _core.collective_rules():
+
+            @nki.jit
+            def kernel(x):
+                s, d = (nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.private_hbm) for _ in range(2))
+                t = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+                nisa.dma_copy(dst=s, src=x)
+                nisa.dma_copy(dst=t, src=x)
+                exec(rule["example"], {"ncc": ncc, "nl": nl}, {"s": s, "d": d, "t": t, "group": group(2)})
+
+            with self.subTest(rule["name"]), self.assertRaisesRegex(frontier_nki.RuleError, rule["name"] + ": "):
+                frontier_nki.ranks(kernel, [(x,) for x in data(2)])
+
     def test_a_part_that_arrived_does_not_make_the_rest_readable(self):
         @nki.jit
         def kernel(x):
@@ -216,7 +230,7 @@ class Refusals(unittest.TestCase):
             if ncc.rank_id() == 0:
                 ncc.all_reduce([s], [d], group(2), nl.add)
 
-        self.refused(r"deadlock: rank 0 waits in all_reduce at test_ranks.py:\d+; rank 1 has ended", half)
+        self.refused(r"collective_deadlock: rank 0 waits in all_reduce at test_ranks.py:\d+; rank 1 has ended", half)
 
     def test_ranks_that_call_different_collectives(self):
         def different(s, d):
