@@ -222,7 +222,13 @@ class _TileSize:
             return launch.core.machine
         return _core.Core(session.target()[1]).machine
 
-    psum_num_banks = property(lambda self: self._machine()["psum_banks"])
+    @property
+    def psum_num_banks(self):
+        """Where AWS's compiler makes transposing transfers products, it keeps a bank for them from generation 3 on."""
+        machine = self._machine()
+        asked = os.environ.get("NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE", "").lower() in ("1", "true", "yes", "on")
+        return machine["psum_banks"] - (1 if asked and machine["generation"] >= 3 else 0)
+
     total_available_sbuf_size = property(lambda self: self._machine()["sbuf_usable_bytes"])
     sbuf_size_bytes = property(lambda self: self._machine()["sbuf_partition_bytes"])
     sbuf_fmax_bytes = property(lambda self: self._machine()["sbuf_usable_bytes"])

@@ -3,7 +3,9 @@
 import contextlib
 import io
 import dataclasses
+import os
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -282,6 +284,8 @@ class Functions(unittest.TestCase):
             )
 
         self.assertEqual(kernel(), (0, 1, 0, 128, 8, [2, 5], True, False))
+        with unittest.mock.patch.dict(os.environ, NKI_DMA_TRANSPOSE_AS_PE_TRANSPOSE="true"):
+            self.assertEqual(kernel()[4], 7)
 
 
 class Options(unittest.TestCase):
