@@ -20,7 +20,7 @@ tests() { # a runner that ends with its own sum; one that dies before it counts 
     rm -f "$log.tests"
 }
 
-make -s -j"$jobs" all unit examples build/tests/cli/schema_check 2>&1 | tail -n 40
+make -s -j"$jobs" all unit examples benches fuzzers slow build/tests/cli/schema_check 2>&1 | tail -n 40
 [ "${PIPESTATUS[0]}" = 0 ] || { echo "not ok - the build failed"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 [ "${CI:-}" = true ] && [ -z "${FRONTIER_DUCKDB:-}" ] && scripts/get-duckdb.sh
 [ -z "${FRONTIER_DUCKDB:-}" ] && [ -f build/duckdb/libduckdb.so ] && export FRONTIER_DUCKDB=$PWD/build/duckdb/libduckdb.so

@@ -3,7 +3,6 @@
 #include "http/completions.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,6 +19,19 @@ static void check_refusal(const completions_refusal *refusal)
     fr_buffer_release(&body);
 }
 
+static void check_prompt(const json_t *prompt)
+{
+    if (!prompt || json_is_string(prompt))
+        return;
+    if (json_array_size(prompt) == 0)
+        abort();
+    for (size_t i = 0; i < json_array_size(prompt); i++) {
+        json_int_t id = json_integer_value(json_array_get(prompt, i));
+        if (!json_is_integer(json_array_get(prompt, i)) || id < 0 || id > INT32_MAX)
+            abort();
+    }
+}
+
 static void check_wish(const completions_wish *wish)
 {
     const fr_sample_options *s = &wish->sampling;
@@ -29,8 +41,11 @@ static void check_wish(const completions_wish *wish)
     for (int i = 0; i < s->stop_count; i++)
         if (!s->stop[i][0])
             abort();
-    if (strlen(wish->prompt) > wish->prompt_bytes)
+    if (wish->prompts < 1 || wish->n < 1 || wish->prompts * wish->n > COMPLETIONS_CHOICES || wish->likeliest < -1 ||
+        wish->likeliest > COMPLETIONS_LIKELIEST)
         abort();
+    for (int64_t i = 0; i < wish->prompts; i++)
+        check_prompt(completions_prompt(wish, i));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
