@@ -139,7 +139,7 @@ benches: $(BENCHES)
 fuzzers: $(FUZZERS)
 slow: $(SLOW_TESTS)
 
-.PHONY: all nki nki-headers unit examples benches fuzzers slow slow FORCE clean help deps deps-all check check-all demo install uninstall fuzz bench-peers format-check
+.PHONY: all nki nki-headers unit examples benches fuzzers slow FORCE clean help deps deps-all check check-all demo install uninstall fuzz bench-peers format-check
 .PRECIOUS: $(BUILD)/%.o
 
 # ---- tests -------------------------------------------------------------------------------------------------
